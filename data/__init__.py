@@ -1,0 +1,1 @@
+"""Text becomes batches here; this room imports nothing of the others."""

@@ -1,0 +1,143 @@
+"""Token ids become padded batches of sentence pairs of similar length, within a token budget."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from data.tokenizer import BOS, EOS, PAD
+
+LENGTH_STEP = 4  # padded lengths are multiples of this, and
+ROWS_STEP = 8  # numbers of rows of that: few distinct shapes, which matrix libraries prepare once
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded sentence pairs; the target twice, as what is read and as what is to be predicted."""
+
+    src: Tensor  # (batch, src_len), EOS at each end
+    tgt_in: Tensor  # (batch, tgt_len), BOS at each beginning
+    tgt_out: Tensor  # (batch, tgt_len), EOS at each end
+
+    @property
+    def src_mask(self) -> Tensor:
+        """(batch, src_len), True on tokens."""
+        return self.src != PAD
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device))
+
+
+class TokenArray:
+    """The tokens of many sentences, end to end in one array: 4 bytes a token, no Python lists."""
+
+    def __init__(self, sentences: Sequence[Sequence[int]]) -> None:
+        self.lengths = np.fromiter((len(s) for s in sentences), np.int64, len(sentences))
+        self.starts = np.concatenate([[0], self.lengths.cumsum()])
+        self.tokens = np.fromiter((t for s in sentences for t in s), np.int32, self.starts[-1])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, sentence: int) -> np.ndarray:
+        return self.tokens[self.starts[sentence] : self.starts[sentence + 1]]
+
+
+def pad(rows: Sequence[Sequence[int] | np.ndarray], step: int = 1) -> Tensor:
+    """(batch, longest row rounded up to a multiple of step), PAD after each row's end."""
+    longest = max(len(row) for row in rows)
+    padded = np.full((len(rows), -(-longest // step) * step), PAD, dtype=np.int64)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return torch.from_numpy(padded)
+
+
+def collate(src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], step: int = 1) -> Batch:
+    """One batch of sentence pairs given as token ids without BOS and EOS."""
+    return Batch(
+        pad([[*s, EOS] for s in src], step),
+        pad([[BOS, *t] for t in tgt], step),
+        pad([[*t, EOS] for t in tgt], step),
+    )
+
+
+def by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Sentence numbers in groups of similar length, longest padded length times rows in budget.
+
+    lengths: (sentences, sides), EOS counted. Shortest first; every sentence in exactly one group.
+    """
+    padded = -(-lengths // LENGTH_STEP) * LENGTH_STEP
+    order = np.lexsort(padded.T)
+    groups, begin = [], 0
+    while begin < len(order):
+        # lengths only nearly grow along the order: take rows while the longest of them fits
+        longest = np.maximum.accumulate(padded[order[begin : begin + batch_tokens]].max(axis=1))
+        rows = int(np.searchsorted(longest * np.arange(1, len(longest) + 1), batch_tokens, "right"))
+        rows = max(1, rows - rows % ROWS_STEP if rows > ROWS_STEP else rows)
+        groups.append(order[begin : begin + rows])
+        begin += rows
+    return groups
+
+
+class TrainingBatches:
+    """An endless stream of batches; a new order each epoch; its position can be saved.
+
+    An epoch holds each pair exactly once. The order depends on the seed and the epoch alone, so
+    that (epoch, position) is all there is to remember.
+    """
+
+    def __init__(self, src: TokenArray, tgt: TokenArray, *, batch_tokens: int, seed: int) -> None:
+        """Raises ValueError if no pair fits into batch_tokens; longer pairs are left out."""
+        self.src, self.tgt, self.batch_tokens, self.seed = src, tgt, batch_tokens, seed
+        self.lengths = np.stack([src.lengths, tgt.lengths], axis=1) + 1  # EOS
+        padded = -(-self.lengths.max(axis=1) // LENGTH_STEP) * LENGTH_STEP
+        self.usable = np.flatnonzero(padded <= batch_tokens)
+        if len(self.usable) == 0:
+            raise ValueError(
+                f"no training pair fits into training.batch_tokens={batch_tokens}: "
+                f"the shortest has {padded.min()} tokens"
+            )
+        if len(self.usable) < len(src):
+            log.warning(
+                "%d training pairs are longer than training.batch_tokens=%d and left out",
+                len(src) - len(self.usable),
+                batch_tokens,
+            )
+        self.epoch, self.position = 0, 0
+        self.order = self._order(0)
+
+    def _order(self, epoch: int) -> list[np.ndarray]:
+        random = np.random.default_rng([self.seed, epoch])
+        shuffled = random.permutation(self.usable)
+        groups = [shuffled[g] for g in by_length(self.lengths[shuffled], self.batch_tokens)]
+        return [groups[i] for i in random.permutation(len(groups))]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        if self.position == len(self.order):
+            self.epoch, self.position = self.epoch + 1, 0
+            self.order = self._order(self.epoch)
+        pairs = self.order[self.position]
+        self.position += 1
+        return collate([self.src[i] for i in pairs], [self.tgt[i] for i in pairs], LENGTH_STEP)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.epoch, self.position = state["epoch"], state["position"]
+        self.order = self._order(self.epoch)
+
+
+def evaluation_batches(src: TokenArray, tgt: TokenArray, batch_tokens: int) -> Iterator[Batch]:
+    """Every pair once, in groups of similar length, in no order that matters."""
+    lengths = np.stack([src.lengths, tgt.lengths], axis=1) + 1
+    for pairs in by_length(lengths, batch_tokens):
+        yield collate([src[i] for i in pairs], [tgt[i] for i in pairs], LENGTH_STEP)

@@ -1,0 +1,231 @@
+"""Parallel text: what a corpus is, how text is read and cleaned, how splits are drawn.
+
+The rules that everything downstream relies on:
+
+- one sentence a line, lines end at "\\n" and nowhere else (no other Unicode line separator);
+- a pair blank on either side is dropped whole, so that pairing is never disturbed;
+- `normalise` is the one text rule, the same in training, translation and scoring;
+- automatic splits hash the source (`split_of`), so that all pairs of one source share a split.
+"""
+
+import gzip
+import hashlib
+import logging
+import unicodedata
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, ClassVar, NamedTuple
+
+from tqdm import tqdm
+
+logger = logging.getLogger(__name__)
+
+# ’ ‘ ‛ ʼ ＇ ´: all stand for an apostrophe in running text.
+APOSTROPHES = "\u2019\u2018\u201b\u02bc\uff07\u00b4"
+
+
+class Pair(NamedTuple):
+    """One sentence and its translation, as read."""
+
+    src: str
+    tgt: str
+    link: str | None = None  # gold word alignment in Pharaoh format
+    extra_references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Sentences and their translations, normalised, in the same order."""
+
+    src: list[str]
+    tgt: list[str]
+    links: list[str] | None = None  # gold alignments, one Pharaoh line a pair: "0-0 1-2"
+    extra_references: tuple[list[str], ...] = ()  # further translations of src, for scoring only
+
+    def __post_init__(self) -> None:
+        for side in (self.tgt, self.links, *self.extra_references):
+            if side is not None and len(side) != len(self.src):
+                raise ValueError(f"{len(self.src)} source sentences but {len(side)} beside them")
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+class _CharacterRule(dict[int, str]):
+    """What becomes of each character, worked out at its first appearance (for str.translate)."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if char in APOSTROPHES:
+            kept = "'"
+        elif char == "\r":
+            kept = ""
+        elif char.isspace():
+            kept = " "
+        elif unicodedata.category(char) in ("Cc", "Cf", "Cs"):  # control, format, lone surrogate
+            kept = ""
+        else:
+            kept = char
+        self[code] = kept
+        return kept
+
+
+_CHARACTER_RULE = _CharacterRule()
+
+
+def normalise(text: str) -> str:
+    """The text under the project's one rule; applying it twice changes nothing.
+
+    Composed accents (NFC); every Unicode space, tabulator or line separator is a plain space;
+    typographic apostrophes are "'"; byte-order marks, carriage returns, control, zero-width and
+    other format characters (soft hyphen) are dropped; runs of spaces are one, none at the ends.
+    """
+    # Twice: some accents decompose to a character of the rule, and dropping may join an accent.
+    text = unicodedata.normalize("NFC", text).translate(_CHARACTER_RULE)
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def source_key(text: str) -> str:
+    """The sentence as compared between splits: case, punctuation and spacing do not count."""
+    text = normalise(text).casefold()
+    words = "".join(char if char.isalnum() else " " for char in text).split()
+    return " ".join(words) or text  # a sentence of punctuation alone stands for itself
+
+
+def split_of(key: str, *, dev: float, test: float) -> str:
+    """The split ("train", "dev" or "test") of a key: a stable hash, the same on every machine.
+
+    `dev` and `test` are the shares of all keys.
+    """
+    digest = hashlib.sha256(key.encode("utf-8")).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    if place < test:
+        return "test"
+    return "dev" if place < test + dev else "train"
+
+
+def overlap(first: Iterable[str], second: Iterable[str]) -> int:
+    """How many sentences of `second` also stand in `first`, compared by `source_key`."""
+    keys = {source_key(sentence) for sentence in first}
+    return sum(source_key(sentence) in keys for sentence in second)
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """The file's bytes, unpacked when its name ends in .gz."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file (or .gz) without their ends; "\\n" alone ends a line."""
+    with open_binary(path) as stream:
+        try:
+            for number, line in enumerate(stream, start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield text.removesuffix("\n").replace("\r", "")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x});"
+                " convert the file, for example with iconv -t UTF-8"
+            ) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path}: damaged or cut-off gzip file ({error})") from None
+
+
+def count_lines(path: Path) -> int:
+    """The number of lines; a last line without an end counts."""
+    return sum(1 for _ in read_lines(path))
+
+
+def read_parallel(src: Path, tgt: Path) -> Iterator[Pair]:
+    """The pairs of two files of the same number of lines, in bounded memory."""
+    src_count, tgt_count = count_lines(src), count_lines(tgt)
+    if src_count != tgt_count:
+        raise ValueError(
+            f"unequal line counts: {src} has {src_count}, {tgt} has {tgt_count};"
+            " line N of one must translate line N of the other"
+        )
+    yield from map(Pair, read_lines(src), read_lines(tgt))
+
+
+def read_tsv(path: Path) -> Iterator[Pair]:
+    """The pairs of a file of source TAB target lines; further columns are not text.
+
+    Rows without a TAB are left out and reported by number; blank rows are let through as
+    blank pairs (`clean` counts and drops them).
+    """
+    malformed = []
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) >= 2:
+            yield Pair(columns[0], columns[1])
+        elif line.strip():
+            malformed.append(number)
+        else:
+            yield Pair("", "")
+    if malformed:
+        shown = ", ".join(map(str, malformed[:5])) + (", ..." if len(malformed) > 5 else "")
+        logger.warning("%s: %d rows without a TAB left out: %s", path, len(malformed), shown)
+
+
+def clean(pairs: Iterable[Pair], max_words: int | None, dropped: Counter[str]) -> Iterator[Pair]:
+    """The pairs normalised, without blank ones and those over `max_words` on either side."""
+    for pair in pairs:
+        src, tgt = normalise(pair.src), normalise(pair.tgt)
+        if not src or not tgt:
+            dropped["blank on a side"] += 1
+        elif max_words is not None and max(len(src.split()), len(tgt.split())) > max_words:
+            dropped[f"over {max_words} words"] += 1
+        else:
+            # A missing further reference is replaced by the first: it then changes no score.
+            extra = tuple(normalise(reference) or tgt for reference in pair.extra_references)
+            yield Pair(src, tgt, pair.link, extra)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus(ABC):
+    """A corpus with its splits; built by Hydra from configs/data/NAME.yaml."""
+
+    source: str | None  # URL, archive or folder instead of the published place
+    max_pairs: int | None  # the first N training pairs only
+    max_train_words: int | None  # training pairs with more words on either side are left out
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+
+    def __post_init__(self) -> None:
+        for key in ("max_pairs", "max_train_words"):
+            value = getattr(self, key)
+            if value is not None and (type(value) is not int or value < 1):
+                raise ValueError(f"data.{key} is a positive whole number or null, not {value!r}")
+
+    @abstractmethod
+    def read(self, split: str) -> Iterable[Pair]:
+        """The pairs of a split as they stand in the source; `load` cleans them."""
+
+    def load(self, split: str) -> ParallelCorpus:
+        """The pairs of a split, cleaned and normalised; limits apply to training pairs only."""
+        name = type(self).__name__.lower()
+        if split not in self.splits:
+            raise ValueError(f"{name} has no split {split!r}; it has {', '.join(self.splits)}")
+        train = split == "train"
+        dropped: Counter[str] = Counter()
+        raw = tqdm(self.read(split), f"{name} {split}", unit=" pairs", leave=False, disable=None)
+        cleaned = clean(raw, self.max_train_words if train else None, dropped)
+        pairs = list(islice(cleaned, self.max_pairs if train else None))
+        reasons = "".join(f", {count} {reason}" for reason, count in dropped.items())
+        if not pairs:
+            raise ValueError(f"{name} {split}: no pair left to use (dropped{reasons or ': none'})")
+        logger.info("%s %s: %d pairs (dropped%s)", name, split, len(pairs), reasons or ": none")
+        src, tgt, links, extras = map(list, zip(*pairs, strict=True))
+        return ParallelCorpus(
+            src,
+            tgt,
+            links if links[0] is not None else None,
+            tuple(map(list, zip(*extras, strict=True))),
+        )

@@ -1,0 +1,239 @@
+"""Files from the network and from archives: fetched with resume, verified, unpacked whole.
+
+Nothing half-done is ever visible under its final name: a transfer grows in `NAME.part`, a corpus
+in a folder of its own, and both are renamed when complete and checked.
+"""
+
+import contextlib
+import fcntl
+import gzip
+import hashlib
+import http.client
+import logging
+import os
+import shutil
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from tqdm import tqdm
+
+logger = logging.getLogger(__name__)
+
+BY_HAND = (
+    "To supply the files by hand, give data.source=FOLDER_OR_ARCHIVE"
+    " (data/README.md names the files of each corpus)."
+)
+# Some sites refuse clients that do not look like a browser (manythings.org: 406).
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+TIMEOUT = 30  # seconds without an answer
+CHUNK = 1 << 16  # bytes
+DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,  # zipfile: encrypted
+)
+
+
+def corpora_root() -> Path:
+    """The folder of downloaded corpora: SEQ2SEQ_CORPORA, or data/corpora beside this file."""
+    return Path(
+        os.environ.get("SEQ2SEQ_CORPORA") or Path(__file__).resolve().parent / "corpora"
+    ).absolute()
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 as hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def verify(path: Path, sha256: str, origin: str) -> None:
+    """Deletes the file and raises unless it has the checksum."""
+    found = sha256_of(path)
+    if found != sha256:
+        path.unlink()
+        raise OSError(
+            f"{origin}: wrong checksum (sha256 {found}, expected {sha256});"
+            f" the file was deleted, try again. {BY_HAND}"
+        )
+
+
+def fetch(url: str, target: Path, sha256: str | None) -> None:
+    """Downloads `url` to `target`, going on from a partial transfer where the server allows it.
+
+    A transfer that breaks off leaves `target.part` for the next attempt and never `target`.
+    """
+    if sha256 is not None and target.is_file() and sha256_of(target) == sha256:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    version = target.with_name(target.name + ".version")  # the server's name for what .part is of
+    try:
+        _transfer(url, part, version)
+    except urllib.error.HTTPError as error:
+        reason = f"the server answered {error.code} {error.reason}"
+        raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
+    except (http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
+        reason = f"{error or type(error).__name__}; run the command again to go on"
+        raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
+    except urllib.error.URLError as error:
+        raise OSError(f"could not download {url}: {error.reason}. {BY_HAND}") from None
+    if sha256 is not None:
+        verify(part, sha256, url)
+    part.replace(target)
+    version.unlink(missing_ok=True)
+
+
+def _transfer(url: str, part: Path, version: Path) -> None:
+    """Reads the rest of `url` into `part`; raises EOFError when the answer ends early."""
+    headers = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
+    # Only a file known to be unchanged (ETag or date) can be continued.
+    have = part.stat().st_size if part.exists() and version.exists() else 0
+    if have:
+        headers |= {"Range": f"bytes={have}-", "If-Range": version.read_text("utf-8")}
+    try:
+        response = urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers), timeout=TIMEOUT
+        )
+    except urllib.error.HTTPError as error:
+        if error.code != 416 or not have:
+            raise
+        part.unlink()  # the server has nothing after our last byte: begin again
+        return _transfer(url, part, version)
+    with response:
+        if have and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            have = 0  # the server sends the whole file
+        tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
+        if tag and not tag.startswith("W/"):
+            version.write_text(tag, encoding="utf-8")
+        else:
+            version.unlink(missing_ok=True)
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        _copy(response, part, have, total, PurePosixPath(url).name)
+    got = part.stat().st_size
+    if total is not None and got < total:
+        raise EOFError(f"the transfer was cut off after {got:,} of {total:,} bytes")
+    return None
+
+
+def _copy(response: BinaryIO, part: Path, have: int, total: int | None, name: str) -> None:
+    """Appends the answer to the first `have` bytes of `part`, with a progress bar."""
+    with (
+        part.open("ab" if have else "wb") as stream,
+        tqdm(desc=name, total=total, initial=have, unit="B", unit_scale=True, disable=None) as bar,
+    ):
+        while chunk := response.read(CHUNK):
+            stream.write(chunk)
+            bar.update(len(chunk))
+
+
+def _members(archive: Path) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
+    """Name and opener of each regular file of a zip or tar archive, in order."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as pack:
+            for info in pack.infolist():
+                if not info.is_dir():
+                    yield info.filename, lambda info=info: pack.open(info)
+    else:
+        with tarfile.open(archive) as pack:
+            for info in pack:
+                if info.isfile():
+                    yield info.name, lambda info=info: pack.extractfile(info)
+            while pack.fileobj.read(CHUNK):  # to the end, where gzip compares its own checksum
+                pass
+
+
+def unpack(
+    archive: Path, folder: Path, wanted: Callable[[str], bool], what: str, max_bytes: int
+) -> None:
+    """Puts the archive's files whose base name is `wanted` into `folder`, flat.
+
+    A file that is no archive is copied when it is itself wanted. Refuses member names that climb
+    out, two members of one base name, and more than `max_bytes` in all; `what` names the files
+    in messages.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (zipfile.is_zipfile(archive) or tarfile.is_tarfile(archive)):
+        if not wanted(archive.name):
+            raise ValueError(f"{archive} is neither a zip or tar archive nor {what}. {BY_HAND}")
+        shutil.copyfile(archive, folder / archive.name)
+        return
+    left = max_bytes
+    try:
+        for name, open_member in _members(archive):
+            path = PurePosixPath(name.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(
+                    f"{archive}: refused, its member {name!r} climbs out of the folder"
+                )
+            if "__MACOSX" in path.parts or not wanted(path.name):
+                continue
+            if (folder / path.name).exists():
+                raise ValueError(f"{archive}: two members are called {path.name}; keep one")
+            with open_member() as member, (folder / path.name).open("wb") as out:
+                while chunk := member.read(CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        raise ValueError(f"{archive}: unpacks to over {max_bytes:,} bytes, refused")
+                    out.write(chunk)
+    except DAMAGED as error:
+        raise ValueError(f"{archive}: damaged or cut-off archive ({error}). {BY_HAND}") from None
+    if not any(folder.iterdir()):
+        raise ValueError(f"{archive} holds no {what}. {BY_HAND}")
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Holds the lock file while the block runs, so that one process at a time downloads."""
+    with path.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.info("waiting for another process that is fetching the same corpus")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks: the final rename still decides
+            logger.debug("no locks on %s", path)
+        yield
+
+
+def arrive(target: Path, fill: Callable[[Path, Path], None]) -> Path:
+    """The folder `target`, made by `fill(downloads, ready)` unless it is already there.
+
+    `fill` fetches into `downloads`, which stays for the next attempt when a transfer breaks off
+    (OSError), and leaves the corpus in `ready`, which becomes `target`. Contents that turn out to
+    be wrong (ValueError) are deleted, downloads included.
+    """
+    if target.is_dir():
+        return target
+    incoming = target.parent / ".incoming"
+    incoming.mkdir(parents=True, exist_ok=True)
+    downloads = incoming / target.name
+    with _lock(incoming / f"{target.name}.lock"):
+        if target.is_dir():
+            return target
+        with tempfile.TemporaryDirectory(dir=incoming) as scratch:
+            ready = Path(scratch) / target.name
+            ready.mkdir()
+            try:
+                fill(downloads, ready)
+            except ValueError:
+                shutil.rmtree(downloads, ignore_errors=True)
+                raise
+            try:
+                ready.rename(target)
+            except OSError:
+                if not target.is_dir():  # without locks another process may have been first
+                    raise
+        shutil.rmtree(downloads, ignore_errors=True)
+    return target

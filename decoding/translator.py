@@ -1,0 +1,184 @@
+"""A trained run, ready to use: sentences in; translations or alignments out."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from data.batching import by_length, collate, pad
+from data.corpus import normalise
+from data.tokenizer import EOS, PAD, UNK, Tokenizer
+from decoding.run import Run
+from decoding.search import Hypothesis, beam_search
+from models import checkpoint as checkpoints
+from models.seq2seq import Seq2Seq
+
+MAX_SOURCE_TOKENS = 1_000  # of longer sources only so many tokens are read, with a warning
+BATCH_TOKENS = 4_000  # source tokens translated at once
+
+log = logging.getLogger(__name__)
+
+
+class Search(Protocol):
+    """`beam_search` with its options set, as configs/search gives it."""
+
+    def __call__(
+        self, model: Seq2Seq, src: Tensor, src_mask: Tensor, *, max_len: Tensor
+    ) -> list[list[Hypothesis]]: ...
+
+
+class Translation(NamedTuple):
+    """A sentence's translation, and how it came about."""
+
+    text: str
+    pieces: list[str]
+    score: float
+    log_prob: float
+    length_capped: bool
+    unknown_tokens: int
+
+
+class Alignment(NamedTuple):
+    """Where the decoder looked while it produced a given target."""
+
+    src_pieces: list[str]  # the last one is "</s>"
+    tgt_pieces: list[str]  # the last one is "</s>"
+    weights: np.ndarray  # (tgt_pieces, src_pieces), rows sum to 1
+
+
+def search_with(beam_size: int, length_penalty: float) -> Search:
+    """`beam_search` with these options; ValueError if they are impossible."""
+    if beam_size < 1:
+        raise ValueError(f"search.beam_size must be at least 1, not {beam_size}")
+    if length_penalty < 0:
+        raise ValueError(f"search.length_penalty must not be negative, but is {length_penalty}")
+    return partial(beam_search, beam_size=beam_size, length_penalty=length_penalty)
+
+
+def device_of(name: str) -> torch.device:
+    """The torch device called `name`; auto: the GPU if there is one. ValueError if there is not."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+        return torch.device(name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"device={name}: not available here; use auto or cpu") from error
+
+
+class Translator:
+    """A model with its two vocabularies. Sentences are normalised here as they were in training.
+
+    A translation has at most 2 tokens for each source token, and 10 more.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        device: torch.device,
+    ) -> None:
+        self.model, self.device = model.to(device), device
+        self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
+
+    @classmethod
+    def from_run(
+        cls, run: Run, device: str = "auto", checkpoint: str | Sequence[str] = "best"
+    ) -> "Translator":
+        """The translator of a run; checkpoint: best, last, a file, or several to average."""
+        names = [checkpoint] if isinstance(checkpoint, str) else checkpoint
+        model = checkpoints.restore([run.checkpoint(name) for name in names])
+        return cls(model, *run.tokenizers(), device_of(device))
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether the model says where it looks."""
+        src = torch.tensor([[EOS]], device=self.device)
+        with torch.inference_mode():
+            return self.model(src, src == EOS, src).alignment is not None
+
+    def translate(self, sentences: Sequence[str], search: Search) -> list[Translation]:
+        """The best translation of each sentence, in the order given; of a blank one, a blank."""
+        return [found[0] for found in self.alternatives(sentences, search)]
+
+    def alternatives(self, sentences: Sequence[str], search: Search) -> list[list[Translation]]:
+        """The translations that the search ended with for each sentence, the best first."""
+        sources = [normalise(sentence) for sentence in sentences]
+        results = [[Translation("", [], 0.0, 0.0, False, 0)] for _ in sources]
+        present = [i for i, source in enumerate(sources) if source]
+        tokens = self._read(sources)
+        self.model.eval()
+        for group in self._groups([tokens[i] for i in present], "translating"):
+            numbers = [present[i] for i in group]
+            src = pad([[*tokens[i], EOS] for i in numbers]).to(self.device)
+            src_mask = src != PAD
+            max_len = 2 * src_mask.sum(dim=1) + 10
+            found = search(self.model, src, src_mask, max_len=max_len)
+            for i, hypotheses in zip(numbers, found, strict=True):
+                results[i] = [self._write(hypothesis) for hypothesis in hypotheses]
+        return results
+
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+        """The model's alignment while it is made to produce `targets`: forced decoding.
+
+        Raises ValueError for a model without attention.
+        """
+        if not self.has_attention:
+            name = type(self.model).__name__
+            raise ValueError(f"{name} has no attention, so there is no alignment to show")
+        src = self._read([normalise(source) for source in sources])
+        tgt = self.tgt_tokenizer.encode([normalise(target) for target in targets])
+        alignments: list[Alignment | None] = [None] * len(src)
+        self.model.eval()
+        for group in self._groups(src, "aligning"):
+            batch = collate([src[i] for i in group], [tgt[i] for i in group]).to(self.device)
+            with torch.inference_mode():
+                weights = self.model(batch.src, batch.src_mask, batch.tgt_in).alignment
+            for row, i in enumerate(group):
+                src_pieces = [*self.src_tokenizer.pieces(src[i]), "</s>"]
+                tgt_pieces = [*self.tgt_tokenizer.pieces(tgt[i]), "</s>"]
+                own = weights[row, : len(tgt_pieces), : len(src_pieces)].float().cpu().numpy()
+                alignments[i] = Alignment(src_pieces, tgt_pieces, own)
+        return alignments
+
+    def _read(self, sources: Sequence[str]) -> list[list[int]]:
+        """Source tokens, cut at MAX_SOURCE_TOKENS with a warning that names the line."""
+        tokens = self.src_tokenizer.encode(sources)
+        for number, sentence in enumerate(tokens, start=1):
+            if len(sentence) > MAX_SOURCE_TOKENS:
+                log.warning(
+                    "line %d has %d tokens: only the first %d are read",
+                    number,
+                    len(sentence),
+                    MAX_SOURCE_TOKENS,
+                )
+                del sentence[MAX_SOURCE_TOKENS:]
+        return tokens
+
+    def _write(self, hypothesis: Hypothesis) -> Translation:
+        tokens = hypothesis.tokens
+        return Translation(
+            self.tgt_tokenizer.decode(tokens),
+            self.tgt_tokenizer.pieces(tokens),
+            hypothesis.score,
+            hypothesis.log_prob,
+            hypothesis.length_capped,
+            tokens.count(UNK),
+        )
+
+    @staticmethod
+    def _groups(tokens: Sequence[Sequence[int]], doing: str) -> Iterator[list[int]]:
+        """Sentence numbers in groups of similar length, with a progress bar."""
+        if not tokens:
+            return
+        lengths = np.array([[len(sentence) + 1] for sentence in tokens])
+        with tqdm(total=len(tokens), desc=doing, unit="sentence", disable=None, leave=False) as bar:
+            for group in by_length(lengths, BATCH_TOKENS):
+                yield group.tolist()
+                bar.update(len(group))

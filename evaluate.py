@@ -1,0 +1,122 @@
+"""Evaluates a run: split -> translations, BLEU, chrF, TER, BLEU by source length.
+
+python evaluate.py run=runs/bible/bahdanau/NAME split=test search=beam
+
+The model, its vocabularies and its corpus come from the run, so that evaluation cannot contradict
+training. Results go to RUN/evaluation/<split>/.
+"""
+
+import csv
+import io
+import json
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from cli import hydra_command
+from data.corpus import ParallelCorpus
+from decoding.run import Run
+from decoding.translator import Translation, Translator
+from evaluation.bleu import scores
+from evaluation.figures import bleu_by_length_figure, save
+
+log = logging.getLogger(__name__)
+
+
+@hydra_command("evaluate")
+def main(config: DictConfig) -> None:
+    if config.run is None:
+        raise ValueError("which run? give run=runs/<data>/<model>/<name>")
+    run = Run(config.run)
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    names = config.checkpoint
+    names = list(names) if isinstance(names, ListConfig) else str(names)
+    search = instantiate(config.search)
+    translator = Translator.from_run(run, config.device, names)
+    corpus = run.corpus().load(config.split)
+    begun = time.perf_counter()
+    translations = translator.translate(corpus.src, search)
+    seconds = time.perf_counter() - begun
+    hypotheses = [translation.text for translation in translations]
+    measured = scores(
+        hypotheses,
+        [corpus.tgt, *corpus.extra_references],
+        corpus.src,
+        edges=list(config.length_edges),
+        minimum=config.length_minimum,
+        ter=config.ter,
+    )
+    measured |= {
+        "length_capped": sum(t.length_capped for t in translations),
+        "unknown_tokens": sum(t.unknown_tokens for t in translations),
+        "run": run.name,
+        "parameters": sum(p.numel() for p in translator.model.parameters()),
+        "checkpoint": names,
+        "search": {k: v for k, v in OmegaConf.to_container(config.search).items() if k[0] != "_"},
+        "seconds": seconds,
+        "sentences_per_second": len(hypotheses) / seconds,
+    }
+    folder = run.folder / "evaluation" / config.split
+    _write(folder, corpus, translations, measured, run)
+    _warn(measured)
+    bleu = measured["bleu"]
+    low, high = bleu["ci95"]
+    print(f"{run.name}: BLEU {bleu['score']:.2f} [{low:.2f}, {high:.2f}] on {config.split}")
+    log.info("look: %s    all numbers: %s", folder / "bleu_by_length.png", folder / "scores.json")
+
+
+def _write(
+    folder: Path,
+    corpus: ParallelCorpus,
+    translations: list[Translation],
+    measured: dict[str, Any],
+    run: Run,
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"sources.en": corpus.src, "references.fr": corpus.tgt}
+    for number, reference in enumerate(corpus.extra_references, start=2):
+        texts[f"references.{number}.fr"] = reference
+    texts["hypotheses.fr"] = [translation.text for translation in translations]
+    for name, lines in texts.items():
+        _replace(folder / name, "".join(f"{line}\n" for line in lines))
+    _replace(folder / "bleu_by_length.csv", _table(measured["by_length"]))
+    save(bleu_by_length_figure({run.name: measured["by_length"]}), folder / "bleu_by_length.png")
+    # the scores come last: where they are, all of it is
+    _replace(folder / "scores.json", json.dumps(measured, indent=2, ensure_ascii=False) + "\n")
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["from", "to", "sentences", "bleu", "ci95_low", "ci95_high"])
+    for row in rows:
+        low, high = row["ci95"] or (None, None)
+        writer.writerow([row["from"], row["to"], row["sentences"], row["bleu"], low, high])
+    return text.getvalue()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes a text file all or nothing."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(temporary, path)
+
+
+def _warn(measured: dict[str, Any]) -> None:
+    for key, meaning in (
+        ("length_capped", "translations were cut off by the length limit"),
+        ("unknown_tokens", 'unknown tokens are in the output, written as "⁇"'),
+    ):
+        if measured[key]:
+            log.warning("%d %s", measured[key], meaning)
+
+
+if __name__ == "__main__":
+    main()

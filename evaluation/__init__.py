@@ -1,0 +1,1 @@
+"""How translations are judged and drawn: strings and arrays only, no torch, no model."""

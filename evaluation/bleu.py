@@ -1,0 +1,208 @@
+"""How good translations are: BLEU, chrF and TER by sacreBLEU, BLEU by source length, significance.
+
+BLEU is corpus BLEU as the sacrebleu command computes it by default: cased, tokenised by 13a,
+on plain text. Everything else about it (buckets, bootstrap intervals, significance) works on the
+sentences' sufficient statistics, an array of shape (sentences, 10): words of the hypothesis, words
+of the reference, 1- to 4-grams that match, 1- to 4-grams of the hypothesis. BLEU of any set of
+sentences is a function of the sum of their rows.
+"""
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF, TER
+from tqdm import tqdm
+
+DEFAULT_EDGES = (10, 20, 30, 40, 50)  # buckets of 1-10, 11-20, ..., 41-50, 51+ source words
+DEFAULT_MINIMUM = 20  # BLEU of fewer sentences says too little
+SEED = 12345  # sacreBLEU's own, so that intervals agree with its command
+_FEW = 300  # sentences whose TER is not worth starting processes for
+
+
+class Difference(NamedTuple):
+    """How much better one system's BLEU is than another's, and how likely chance alone does it."""
+
+    bleu: float
+    p: float
+
+
+def scores(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str],
+    *,
+    edges: Sequence[int] = DEFAULT_EDGES,
+    minimum: int = DEFAULT_MINIMUM,
+    resamples: int = 1000,
+    ter: bool = True,
+) -> dict:
+    """All that scores.json says of quality.
+
+    references: one list per reference, each as long as hypotheses (as for sacreBLEU).
+    Intervals ("ci95") are [low, high]; TER is slow on long bad translations and may be left out.
+    """
+    statistics = sentence_statistics(hypotheses, references)
+    bleu, chrf = BLEU(), CHRF()
+    return {
+        "bleu": {
+            "score": bleu.corpus_score(hypotheses, references).score,
+            "signature": str(bleu.get_signature()),
+            "ci95": confidence_interval(statistics, resamples=resamples),
+        },
+        "chrf": {
+            "score": chrf.corpus_score(hypotheses, references).score,
+            "signature": str(chrf.get_signature()),
+        },
+        "ter": _ter(hypotheses, references) if ter else None,
+        "sentences": len(hypotheses),
+        "by_length": by_length(
+            statistics, sources, edges=edges, minimum=minimum, resamples=resamples
+        ),
+    }
+
+
+def bleu_by_length(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str],
+    *,
+    edges: Sequence[int] = DEFAULT_EDGES,
+    minimum: int = DEFAULT_MINIMUM,
+) -> list[dict]:
+    """BLEU per bucket of source length without intervals: [{from, to, sentences, bleu}], fast."""
+    statistics = sentence_statistics(hypotheses, references)
+    rows = by_length(statistics, sources, edges=edges, minimum=minimum, resamples=0)
+    return [{key: row[key] for key in ("from", "to", "sentences", "bleu")} for row in rows]
+
+
+def sentence_statistics(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> np.ndarray:
+    """Sufficient statistics of BLEU, (sentences, 10); a ValueError where the numbers do not fit."""
+    if not hypotheses:
+        raise ValueError("there are no translations to score")
+    if not references:
+        raise ValueError("there are no references to score against")
+    for number, reference in enumerate(references, 1):
+        if len(reference) != len(hypotheses):
+            raise ValueError(
+                f"{len(hypotheses)} translations cannot be scored against {len(reference)} lines "
+                f"of reference {number}: the numbers must be equal"
+            )
+    metric = BLEU(effective_order=True)  # the counts do not depend on it; it silences a warning
+    parts = (metric.sentence_score(h, r) for h, *r in zip(hypotheses, *references, strict=True))
+    rows = [(part.sys_len, part.ref_len, *part.counts, *part.totals) for part in parts]
+    return np.array(rows, dtype=np.float64)
+
+
+def bleu_of(sums: np.ndarray) -> np.ndarray:
+    """BLEU of summed statistics, (..., 10) -> (...), smoothed as sacreBLEU does by default ("exp").
+
+    The k-th order without any match counts as half, a quarter, ... of one match.
+    """
+    hypothesis_length, reference_length = sums[..., 0], sums[..., 1]
+    matches, totals = sums[..., 2:6], sums[..., 6:10]
+    smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
+    defined = (totals > 0).all(-1) & (matches > 0).any(-1)
+    log_precision = np.log(smoothed / np.maximum(totals, 1)).mean(-1)
+    brevity = np.minimum(0, 1 - reference_length / np.maximum(hypothesis_length, 1))
+    return np.where(defined, 100 * np.exp(log_precision + brevity), 0.0)
+
+
+def confidence_interval(
+    statistics: np.ndarray, *, resamples: int = 1000, seed: int = SEED
+) -> list[float]:
+    """The bootstrap 95 % interval of BLEU, [low, high] (Koehn 2004): sacreBLEU's own resamples."""
+    generator, count = np.random.default_rng(seed), len(statistics)
+    draws = (generator.choice(count, size=count) for _ in range(resamples))
+    sums = [np.bincount(rows, minlength=count) @ statistics for rows in draws]
+    values = np.sort(bleu_of(np.array(sums)))
+    outside = resamples // 40
+    return [float(values[outside]), float(values[resamples - 1 - outside])]
+
+
+def buckets(
+    sources: Sequence[str], edges: Sequence[int]
+) -> list[tuple[int, int | None, np.ndarray]]:
+    """Sentences by number of source words: (from, to, their indices), the last with `to` None.
+
+    An edge belongs to the bucket that it closes. Words are what white space separates; a blank
+    source counts in the first bucket, so that every sentence is in exactly one.
+    """
+    edges = list(edges)
+    if edges != sorted(set(edges)) or not edges or edges[0] < 1:
+        raise ValueError(f"edges of length buckets must be positive and increasing, not {edges}")
+    lengths = [len(source.split()) for source in sources]
+    bucket = np.searchsorted(edges, lengths, side="left")
+    spans = zip([1, *(edge + 1 for edge in edges)], [*edges, None], strict=True)
+    return [(low, high, np.flatnonzero(bucket == i)) for i, (low, high) in enumerate(spans)]
+
+
+def by_length(
+    statistics: np.ndarray,
+    sources: Sequence[str],
+    *,
+    edges: Sequence[int],
+    minimum: int,
+    resamples: int = 1000,
+) -> list[dict]:
+    """Per bucket {from, to, sentences, bleu, ci95}; bleu is None below `minimum` sentences."""
+    if len(sources) != len(statistics):
+        raise ValueError(f"{len(statistics)} translations do not fit {len(sources)} sources")
+    result = []
+    for low, high, rows in buckets(sources, edges):
+        chosen, enough = statistics[rows], len(rows) >= max(minimum, 1)
+        bleu = float(bleu_of(chosen.sum(0))) if enough else None
+        interval = (
+            confidence_interval(chosen, resamples=resamples) if enough and resamples else None
+        )
+        result.append(
+            {"from": low, "to": high, "sentences": len(rows), "bleu": bleu, "ci95": interval}
+        )
+    return result
+
+
+def paired_difference(
+    first: np.ndarray, second: np.ndarray, *, trials: int = 10_000, seed: int = SEED
+) -> Difference:
+    """BLEU of the first system less the second's, with its two-sided p-value.
+
+    Paired approximate randomisation (Riezler & Maxwell 2005): how often do systems whose
+    translations are exchanged at random, sentence by sentence, differ at least as much? Unlike
+    sacreBLEU, which asks for a greater difference, two equal systems so get p = 1.
+    first, second: (sentences, 10), statistics of the same sentences.
+    """
+    if first.shape != second.shape:
+        raise ValueError(f"{len(first)} and {len(second)} sentences cannot be compared in pairs")
+    observed = float(bleu_of(first.sum(0)) - bleu_of(second.sum(0)))
+    generator, extreme = np.random.default_rng(seed), 0
+    for start in range(0, trials, 1000):  # bounds the memory
+        swapped = generator.integers(2, size=(min(1000, trials - start), len(first)), dtype=bool)
+        exchange = swapped.astype(np.float64) @ (second - first)  # (trials, 10)
+        differences = bleu_of(first.sum(0) + exchange) - bleu_of(second.sum(0) - exchange)
+        extreme += int((np.abs(differences) >= abs(observed) - 1e-9).sum())
+    return Difference(observed, (extreme + 1) / (trials + 1))
+
+
+def _ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
+    """TER over all sentences, as sacreBLEU's corpus score, on all cores where there are many."""
+    signature = str(TER(references=references).get_signature())
+    pairs = list(zip(hypotheses, zip(*references, strict=True), strict=True))
+    progress = {"total": len(pairs), "desc": "TER", "unit": "sentence", "disable": None}
+    if len(pairs) < _FEW:
+        parts = [_edits(pair) for pair in pairs]
+    else:  # spawned, for forking a process that has started threads is not safe
+        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+            parts = list(tqdm(pool.map(_edits, pairs, chunksize=20), **progress, leave=False))
+    edits, length = (sum(column) for column in zip(*parts, strict=True))
+    score = edits / length if length > 0 else float(edits > 0)
+    return {"score": 100 * score, "signature": signature}
+
+
+def _edits(pair: tuple[str, Sequence[str]]) -> tuple[int, float]:
+    """Number of edits and mean reference length of one (hypothesis, its references)."""
+    score = TER().sentence_score(pair[0], pair[1])
+    return score.num_edits, score.ref_length

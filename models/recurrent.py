@@ -1,0 +1,73 @@
+"""What the two recurrent papers share: gated units, reading direction, the deep output layer."""
+
+import torch
+from torch import Tensor, nn
+
+from models.seq2seq import require
+
+Hidden = tuple[Tensor, ...]  # (h,) of a GRU or (h, cell) of an LSTM
+
+UNITS = {"gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def recurrent_layers(cell: str, inputs: int, hidden: int, layers: int, dropout: float) -> nn.Module:
+    """A batch-first stack of `gru` or `lstm` layers; ValueError for another cell or no layer."""
+    require(cell in UNITS, f"model.cell must be gru or lstm, not {cell!r}")
+    require(layers >= 1, f"model.layers must be at least 1, not {layers}")
+    between = dropout if layers > 1 else 0.0
+    return UNITS[cell](inputs, hidden, layers, batch_first=True, dropout=between)
+
+
+def reverse(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Each row's real tokens in reverse order, its padding left where it was.
+
+    tokens: (batch, length, ...); mask: (batch, length), True on tokens, which come first.
+    """
+    lengths = mask.sum(dim=1, keepdim=True)
+    positions = torch.arange(mask.size(1), device=mask.device).expand_as(mask)
+    index = torch.where(mask, lengths - 1 - positions, positions)
+    return tokens.gather(1, index if tokens.dim() == 2 else index.unsqueeze(2).expand_as(tokens))
+
+
+def last(outputs: Tensor, mask: Tensor) -> Tensor:
+    """Each row's output at its last real token: (batch, length, size) -> (batch, size)."""
+    index = mask.sum(dim=1).sub(1).clamp(min=0)
+    return outputs[torch.arange(outputs.size(0), device=outputs.device), index]
+
+
+class InitialState(nn.Module):
+    """s_0 = tanh(W x), for every layer; an LSTM's cell begins at zero.
+
+    Cho et al. 2014, appendix A.1.2; Bahdanau et al. 2015, appendix A.2.2.
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int, cell: str) -> None:
+        super().__init__()
+        self.layers, self.cell = layers, cell
+        self.project = nn.Linear(inputs, layers * hidden)
+
+    def forward(self, x: Tensor) -> Hidden:
+        """(batch, inputs) -> a tuple of (batch, layers, hidden)."""
+        h = torch.tanh(self.project(x)).unflatten(1, (self.layers, -1))
+        return (h,) if self.cell == "gru" else (h, torch.zeros_like(h))
+
+
+class DeepOutput(nn.Module):
+    """logits = W_o maxout(U_o s + V_o E y + C_o c): Bahdanau et al. 2015, appendix A.2.2.
+
+    The maxout layer halves: each unit is the larger of two (Goodfellow et al. 2013).
+    """
+
+    def __init__(
+        self, hidden: int, embedding: int, context: int, tgt_vocab: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.combine = nn.Linear(hidden + embedding + context, 2 * embedding)  # U_o, V_o, C_o
+        self.dropout = nn.Dropout(dropout)
+        self.W_o = nn.Linear(embedding, tgt_vocab)
+
+    def forward(self, s: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """(batch, tgt_len, ...) of states, embedded last tokens, contexts -> logits."""
+        t = self.combine(torch.cat([s, embedded, context], dim=-1))
+        t = t.unflatten(-1, (-1, 2)).amax(dim=-1)  # (batch, tgt_len, embedding)
+        return self.W_o(self.dropout(t))

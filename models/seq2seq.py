@@ -1,0 +1,74 @@
+"""The interface every architecture implements, and all that training, search and alignment use.
+
+One verb, `decode`, serves three customers: training reads a whole target sentence, search reads one
+token at a time and carries the state on, alignment reads a finished translation (forced decoding).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Generic, NamedTuple, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """All that the decoder remembers of the source and of the target so far.
+
+    Every field is batch-first: a tensor, or a (nested) tuple of tensors.
+    """
+
+    def select(self, rows: Tensor) -> Self:
+        """The state of the given rows; rows: (new_batch,) of row numbers, repeats allowed."""
+        return replace(self, **{f.name: _pick(getattr(self, f.name), rows) for f in fields(self)})
+
+
+def _pick(value: Tensor | tuple, rows: Tensor) -> Tensor | tuple:
+    if isinstance(value, tuple):
+        return tuple(_pick(part, rows) for part in value)
+    return value.index_select(0, rows)
+
+
+State = TypeVar("State", bound=DecoderState)
+
+
+class Decoding(NamedTuple, Generic[State]):
+    """What reading some target tokens gives."""
+
+    logits: Tensor  # (batch, tgt_len, tgt_vocab): scores of the token after each one read
+    alignment: Tensor | None  # (batch, tgt_len, src_len): rows sum to 1; None without attention
+    state: State  # after the last token read
+
+
+class Seq2Seq(nn.Module, ABC, Generic[State]):
+    """p(target | source), one token after the other."""
+
+    @abstractmethod
+    def encode(self, src: Tensor, src_mask: Tensor) -> State:
+        """The state before the first target token.
+
+        src: (batch, src_len) token ids; src_mask: (batch, src_len) bool, True on tokens.
+        """
+
+    @abstractmethod
+    def decode(self, tgt: Tensor, state: State) -> Decoding[State]:
+        """Reads tgt, (batch, tgt_len) MORE target tokens, from `state` on."""
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Decoding[State]:
+        return self.decode(tgt, self.encode(src, src_mask))
+
+
+def masked_softmax(energy: Tensor, mask: Tensor) -> Tensor:
+    """Softmax over the last dimension: exactly 0 where mask is False, finite if all of it is.
+
+    The lowest finite number stands for minus infinity, so that a row with nothing to attend to
+    stays finite; next to any real energy its exponential underflows to exactly 0.
+    """
+    return energy.float().masked_fill(~mask, torch.finfo(torch.float32).min).softmax(dim=-1)
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises ValueError(message) unless condition holds: sizes that no model can have."""
+    if not condition:
+        raise ValueError(message)

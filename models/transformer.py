@@ -1,0 +1,225 @@
+"""The Transformer: attention everywhere, recurrence nowhere.
+
+Vaswani et al. 2017, "Attention Is All You Need" (arXiv 1706.03762); numbers are the paper's.
+
+What departs from it: layer normalisation stands before each sub-layer by default (`norm: pre`,
+Xiong et al. 2020: it trains without a delicate warm-up; `post` is the paper's); the source and
+target vocabularies may differ, so sharing embeddings is an option (`tied`, section 3.4).
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax, require
+
+KeysValues = tuple[Tensor, Tensor]  # each (batch, heads, length, d_model / heads)
+
+
+@dataclass(frozen=True)
+class TransformerState(DecoderState):
+    src_mask: Tensor  # (batch, src_len)
+    memory: tuple[KeysValues, ...]  # of each decoder layer, from the encoder's output
+    past: tuple[KeysValues, ...]  # of each decoder layer, from the target tokens read so far
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O: section 3.2.2."""
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_kv = nn.Linear(d_model, 2 * d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+
+    def keys_values(self, memory: Tensor) -> KeysValues:
+        """(batch, length, d_model) -> keys and values of every head."""
+        keys, values = self.W_kv(memory).chunk(2, dim=-1)
+        return self._split(keys), self._split(values)
+
+    def forward(self, x: Tensor, keys_values: KeysValues, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Attends from x, (batch, queries, d_model), to keys; mask broadcasts to the weights.
+
+        Returns (batch, queries, d_model) and the weights (batch, heads, queries, keys).
+        """
+        keys, values = keys_values
+        query = self._split(self.W_q(x))
+        energy = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))
+        weights = masked_softmax(energy, mask)  # softmax(Q K^T / sqrt(d_k)), eq. (1)
+        heads = weights.to(values.dtype) @ values
+        return self.W_o(heads.transpose(1, 2).flatten(2)), weights
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(batch, length, d_model) -> (batch, heads, length, d_model / heads)."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class SubLayer(nn.Module):
+    """A residual connection around a sub-layer, dropout and layer norm: section 5.4."""
+
+    def __init__(self, d_model: int, dropout: float, norm: str) -> None:
+        super().__init__()
+        require(norm in ("pre", "post"), f"model.norm must be pre or post, not {norm!r}")
+        self.pre = norm == "pre"
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def before(self, x: Tensor) -> Tensor:
+        return self.norm(x) if self.pre else x
+
+    def after(self, x: Tensor, result: Tensor) -> Tensor:
+        x = x + self.dropout(result)
+        return x if self.pre else self.norm(x)
+
+
+class FeedForward(nn.Sequential):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2: eq. (2)."""
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float, norm: str) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.around = nn.ModuleList(SubLayer(d_model, dropout, norm) for _ in range(2))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x: (batch, src_len, d_model); mask: (batch, 1, 1, src_len)."""
+        h = self.around[0].before(x)
+        x = self.around[0].after(x, self.attention(h, self.attention.keys_values(h), mask)[0])
+        return self.around[1].after(x, self.feed_forward(self.around[1].before(x)))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float, norm: str) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, heads)
+        self.cross_attention = MultiHeadAttention(d_model, heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.around = nn.ModuleList(SubLayer(d_model, dropout, norm) for _ in range(3))
+
+    def forward(
+        self, x: Tensor, past: KeysValues, causal: Tensor, memory: KeysValues, src_mask: Tensor
+    ) -> tuple[Tensor, KeysValues, Tensor]:
+        """x: (batch, tgt_len, d_model), the positions after `past`.
+
+        Returns the layer's output, the past of the next call, and the weights on the source,
+        (batch, heads, tgt_len, src_len).
+        """
+        h = self.around[0].before(x)
+        keys, values = self.self_attention.keys_values(h)
+        past = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
+        x = self.around[0].after(x, self.self_attention(h, past, causal)[0])
+        found, weights = self.cross_attention(self.around[1].before(x), memory, src_mask)
+        x = self.around[1].after(x, found)
+        x = self.around[2].after(x, self.feed_forward(self.around[2].before(x)))
+        return x, past, weights
+
+
+class Transformer(Seq2Seq[TransformerState]):
+    """Encoder and decoder stacks: section 3.1. The alignment is the mean over one layer's heads."""
+
+    def __init__(
+        self,
+        src_vocab: int,
+        tgt_vocab: int,
+        d_model: int,
+        heads: int,
+        d_ff: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        norm: str,
+        tied: str | None,
+        alignment_layer: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        require(
+            d_model % heads == 0 and d_model % 2 == 0,
+            f"model.d_model={d_model} must be even and a multiple of model.heads={heads}",
+        )
+        require(
+            encoder_layers >= 1 and decoder_layers >= 1, "a Transformer needs at least one layer"
+        )
+        require(
+            1 <= alignment_layer <= decoder_layers,
+            f"model.alignment_layer must be from 1 to {decoder_layers}, not {alignment_layer}",
+        )
+        self.alignment_layer = alignment_layer
+        self.dropout = nn.Dropout(dropout)
+        self.src_embedding = nn.Embedding(src_vocab, d_model)
+        self.tgt_embedding = nn.Embedding(tgt_vocab, d_model)
+        sizes = (d_model, heads, d_ff, dropout, norm)
+        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(decoder_layers))
+        # a pre-norm stack's output is a sum of sub-layers that nothing has normalised yet
+        self.encoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.output = nn.Linear(d_model, tgt_vocab)
+        self._initialise(tied)
+
+    def _initialise(self, tied: str | None) -> None:
+        """Xavier (Glorot & Bengio 2010) for matrices; embeddings of variance 1 / d_model."""
+        require(tied in (None, "output", "all"), f"model.tied: output, all or null, not {tied!r}")
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+        for embedding in (self.src_embedding, self.tgt_embedding):
+            nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+        if tied is not None:
+            self.output.weight = self.tgt_embedding.weight
+        if tied == "all":
+            require(
+                self.src_embedding.num_embeddings == self.tgt_embedding.num_embeddings,
+                "model.tied=all needs one vocabulary for both languages: tokenizer.shared=true",
+            )
+            self.src_embedding.weight = self.tgt_embedding.weight
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> TransformerState:
+        x = self._embed(self.src_embedding, src, first=0)
+        mask = src_mask[:, None, None, :]
+        for layer in self.encoder:
+            x = layer(x, mask)
+        x = self.encoder_norm(x)  # (batch, src_len, d_model)
+        memory = tuple(layer.cross_attention.keys_values(x) for layer in self.decoder)
+        nothing = tuple((keys[:, :, :0], values[:, :, :0]) for keys, values in memory)
+        return TransformerState(src_mask, memory, nothing)
+
+    def decode(self, tgt: Tensor, state: TransformerState) -> Decoding[TransformerState]:
+        done = state.past[0][0].size(2)  # target tokens read before
+        x = self._embed(self.tgt_embedding, tgt, first=done)
+        length = tgt.size(1)
+        # position i may look at the positions up to itself: section 3.2.3
+        causal = torch.ones(length, done + length, dtype=torch.bool, device=tgt.device).tril(done)
+        src_mask = state.src_mask[:, None, None, :]
+        past, weights = [], []
+        for layer, before, memory in zip(self.decoder, state.past, state.memory, strict=True):
+            x, after, attended = layer(x, before, causal, memory, src_mask)
+            past.append(after)
+            weights.append(attended)
+        alignment = weights[self.alignment_layer - 1].mean(dim=1)  # (batch, tgt_len, src_len)
+        state = TransformerState(state.src_mask, state.memory, tuple(past))
+        return Decoding(self.output(self.decoder_norm(x)), alignment, state)
+
+    def _embed(self, embedding: nn.Embedding, tokens: Tensor, first: int) -> Tensor:
+        """sqrt(d_model) times the embedding, plus the position: sections 3.4 and 3.5."""
+        x = embedding(tokens) * math.sqrt(embedding.embedding_dim)
+        return self.dropout(x + sinusoids(first, tokens.size(1), x))
+
+
+def sinusoids(first: int, length: int, like: Tensor) -> Tensor:
+    """Encodings of the positions from `first` on, (length, d_model): section 3.5.
+
+    Even columns hold sin(position / 10000^(2i / d_model)), odd ones the cosine.
+    """
+    half = torch.arange(0, like.size(-1), 2, device=like.device, dtype=torch.float32)
+    rates = torch.exp(half * (-math.log(10000.0) / like.size(-1)))
+    positions = torch.arange(first, first + length, device=like.device, dtype=torch.float32)
+    angles = positions.unsqueeze(1) * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).to(like.dtype)

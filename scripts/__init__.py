@@ -1,0 +1,1 @@
+"""Small commands over runs and files, each run as `python -m scripts.NAME`."""

@@ -1,0 +1,1 @@
+"""How a model comes about. Imports models, data, decoding, evaluation."""

@@ -1,0 +1,137 @@
+"""What is measured on the dev set while a model trains, and how TensorBoard shows it."""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from sacrebleu.metrics import BLEU, CHRF
+from torch import nn
+from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
+
+from data.batching import TokenArray, evaluation_batches
+from data.corpus import ParallelCorpus
+from data.tokenizer import PAD
+from decoding.translator import Search, Translator
+from evaluation.alignment import word_alignment
+from evaluation.bleu import bleu_by_length
+from evaluation.figures import alignment_figure
+from models.seq2seq import Seq2Seq
+
+SHOWN = 8  # translations written out at each validation
+
+
+class Scores(NamedTuple):
+    """A model's quality on the dev set."""
+
+    loss: float  # nats a token, free of label smoothing
+    perplexity: float  # exp(loss)
+    bleu: float
+    chrf: float
+
+
+@torch.inference_mode()
+def negative_log_likelihood(
+    model: Seq2Seq, src: TokenArray, tgt: TokenArray, batch_tokens: int, device: torch.device
+) -> float:
+    """Mean over all target tokens, EOS counted, in nats; no label smoothing, no dropout."""
+    model.eval()
+    total, tokens = 0.0, 0
+    for batch in evaluation_batches(src, tgt, batch_tokens):
+        batch = batch.to(device)
+        logits = model(batch.src, batch.src_mask, batch.tgt_in).logits
+        total += nn.functional.cross_entropy(
+            logits.float().flatten(0, 1), batch.tgt_out.flatten(), ignore_index=PAD, reduction="sum"
+        ).item()
+        tokens += int((batch.tgt_out != PAD).sum())
+    return total / tokens
+
+
+class Validation:
+    """Measures the translator's model on the dev set and writes what it finds to TensorBoard."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        dev: ParallelCorpus,
+        search: Search,
+        writer: SummaryWriter,
+        *,
+        batch_tokens: int,
+        edges: Sequence[int],
+        minimum: int,
+    ) -> None:
+        self.translator, self.dev, self.search, self.writer = translator, dev, search, writer
+        self.batch_tokens, self.edges, self.minimum = batch_tokens, edges, minimum
+        self.src = TokenArray(translator.src_tokenizer.encode(dev.src))
+        self.tgt = TokenArray(translator.tgt_tokenizer.encode(dev.tgt))
+        self.shown = self._illustrative()
+
+    def _illustrative(self) -> int:
+        """The sentence whose alignment is drawn: the one nearest 12 words, the first if several."""
+        return min(range(len(self.dev)), key=lambda i: abs(len(self.dev.src[i].split()) - 12))
+
+    def __call__(self, step: int) -> Scores:
+        model, dev = self.translator.model, self.dev
+        loss = negative_log_likelihood(
+            model, self.src, self.tgt, self.batch_tokens, self.translator.device
+        )
+        begun = time.perf_counter()
+        hypotheses = [t.text for t in self.translator.translate(dev.src, self.search)]
+        seconds = time.perf_counter() - begun
+        references = [dev.tgt, *dev.extra_references]
+        scores = Scores(
+            loss,
+            math.exp(min(loss, 100.0)),
+            BLEU().corpus_score(hypotheses, references).score,
+            CHRF().corpus_score(hypotheses, references).score,
+        )
+        for name, value in scores._asdict().items():
+            self.writer.add_scalar(f"valid/{name}", value, step)
+        self.writer.add_scalar("valid/sentences_per_second", len(dev) / seconds, step)
+        self._write_lengths(hypotheses, references, step)
+        self._write_translations(hypotheses, step)
+        if self.translator.has_attention:
+            self._write_alignment(step)
+        return scores
+
+    def _write_lengths(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], step: int
+    ) -> None:
+        rows = bleu_by_length(
+            hypotheses, references, self.dev.src, edges=self.edges, minimum=self.minimum
+        )
+        for row in rows:
+            if row["bleu"] is not None:
+                words = f"{row['from']}+" if row["to"] is None else f"{row['from']}-{row['to']}"
+                self.writer.add_scalar(f"valid/bleu_by_length/{words}", row["bleu"], step)
+
+    def _write_translations(self, hypotheses: Sequence[str], step: int) -> None:
+        lines = ["| source | reference | hypothesis |", "|---|---|---|"]
+        for i in range(0, len(hypotheses), max(1, len(hypotheses) // SHOWN)):
+            cells = (self.dev.src[i], self.dev.tgt[i], hypotheses[i])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        self.writer.add_text("valid/translations", "\n".join(lines), step)
+
+    def _write_alignment(self, step: int) -> None:
+        source, target = self.dev.src[self.shown], self.dev.tgt[self.shown]
+        aligned = self.translator.align([source], [target])[0]
+        src_words, tgt_words, weights = word_alignment(
+            aligned.weights, aligned.src_pieces, aligned.tgt_pieces
+        )
+        title = f"step {step}, forced to the reference"
+        figure = alignment_figure(weights, src_words, tgt_words, title=title)
+        self.writer.add_figure("valid/alignment", figure, step)
+
+
+def write_hyperparameters(writer: SummaryWriter, settings: dict) -> None:
+    """The run's settings for TensorBoard's HParams table, beside its final metrics.
+
+    Written through the run's own writer: `add_hparams` would make a run of its own.
+    """
+    plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in settings.items()}
+    metrics = {f"best/{name}": 0.0 for name in Scores._fields}
+    for summary in hparams(plain, metrics):
+        writer.file_writer.add_summary(summary)
