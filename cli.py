@@ -1,4 +1,4 @@
-"""What every command shares: errors as one line, logging, and overrides checked before Hydra runs."""
+"""What every command shares: errors as one line, logging, overrides checked before Hydra runs."""
 
 import difflib
 import functools

@@ -5,15 +5,14 @@ python train.py resume=runs/bible/bahdanau/NAME  goes on exactly where that run 
 """
 
 import logging
-import shutil
 import sys
-from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from torch.utils.tensorboard import SummaryWriter
 
 from cli import hydra_command
@@ -22,13 +21,15 @@ from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.tokenizer import Tokenizer, learn_pair
 from decoding.run import Run
-from decoding.translator import Translator, device_of
+from decoding.translator import Search, Translator, device_of
 from models import checkpoint as checkpoints
-from training.schedule import schedule
+from models.seq2seq import Seq2Seq
+from training import run_folder
+from training.run_folder import RUNS, RunLog
+from training.schedule import Schedule, schedule
 from training.trainer import Stop, Trainer
 from training.validation import Validation, write_hyperparameters
 
-RUNS = "runs"
 CHANGEABLE = ("training.max_steps", "training.patience", "device", "threads")  # when resuming
 
 log = logging.getLogger(__name__)
@@ -36,100 +37,148 @@ log = logging.getLogger(__name__)
 
 @hydra_command("train")
 def main(config: DictConfig) -> None:
-    started_with = list(HydraConfig.get().overrides.task)
-    if config.resume is not None:
-        run = Run(config.resume)
-        config = _resumed_config(run, started_with)
-        folder = run.folder
+    with RunLog.listening() as run_log:
+        if config.resume is None:
+            trainer = _start(config, run_log)
+        else:
+            trainer = _go_on(Run(config.resume), run_log)
+        _describe(trainer)
+        try:
+            progress = trainer.fit()
+        except Stop:
+            log.info("stopped and saved; go on with: python train.py resume=%s", trainer.folder)
+            sys.exit(130)
+        finally:
+            trainer.writer.close()
+        log.info("best dev BLEU %.2f at step %d", progress.best_bleu, progress.best_step)
+        log.info("next: python evaluate.py run=%s    or: tensorboard --logdir %s",
+                 trainer.folder, RUNS)  # fmt: skip
+
+
+def _start(config: DictConfig, run_log: RunLog) -> Trainer:
+    """A new training; its folder comes into being once all of it is known to be sound."""
+    job = HydraConfig.get()
+    chosen = {group: name for group, name in job.runtime.choices.items() if "hydra" not in group}
+    name = None if config.name is None else str(config.name)
+    folder = run_folder.new_folder(chosen["data"], chosen["model"], name)
+    _make_paths_absolute(config.data)
+    train, dev = _corpus(config)
+    cache = corpora_root() / "vocabularies"
+    tokenizers = learn_pair(train.src, train.tgt, **config.tokenizer, cache=cache)
+    parts = _parts(config, train, tokenizers)
+    settings = {"chosen": chosen, **OmegaConf.to_container(config, resolve=True)}
+    run_folder.write(folder, settings, job.overrides.task, tokenizers)
+    run_log.begin(folder)
+    writer = SummaryWriter(str(folder))
+    write_hyperparameters(writer, _flat(config))
+    return _compose(config, parts, dev, tokenizers, folder, writer)
+
+
+def _go_on(run: Run, run_log: RunLog) -> Trainer:
+    """The training of a run, in the state of its last checkpoint; the beginning if it has none."""
+    config = _resumed_config(run, list(HydraConfig.get().overrides.task))
+    last = run.folder / "checkpoints" / "last.pt"
+    state = checkpoints.load(last) if last.is_file() else None
+    train, dev = _corpus(config)
+    tokenizers = run.tokenizers()
+    parts = _parts(config, train, tokenizers)
+    run_log.begin(run.folder)
+    # events after the checkpoint belong to the part that is now done again
+    done = state["progress"]["step"] if state else -1
+    writer = SummaryWriter(str(run.folder), purge_step=done + 1)
+    trainer = _compose(config, parts, dev, tokenizers, run.folder, writer)
+    if state is None:
+        write_hyperparameters(writer, _flat(config))
     else:
-        folder = _new_folder(config)
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
+        trainer.resume(state)
+    return trainer
+
+
+class _Parts(NamedTuple):
+    """What a training is made of."""
+
+    model: Seq2Seq
+    batches: TrainingBatches
+    optimizer: torch.optim.Optimizer
+    schedule: Schedule
+    search: Search
+
+
+def _corpus(config: DictConfig) -> tuple[ParallelCorpus, ParallelCorpus]:
+    """The training and dev pairs."""
     corpus = instantiate(config.data)
     train, dev = corpus.load("train"), corpus.load("dev")
-    if config.resume is not None:
-        tokenizers = run.tokenizers()
-    else:
-        tokenizers = learn_pair(
-            train.src, train.tgt, **config.tokenizer, cache=corpora_root() / "vocabularies"
-        )
-    log.info("%d training pairs, %d dev pairs; vocabularies of %d and %d pieces",
-             len(train), len(dev), *(t.size for t in tokenizers))  # fmt: skip
-    trainer = _compose(config, train, dev, tokenizers, folder)
-    _describe(config, trainer)
-    try:
-        progress = trainer.fit()
-    except Stop:
-        log.info("stopped and saved; go on with: python train.py resume=%s", folder)
-        sys.exit(130)
-    finally:
-        trainer.writer.close()
-    log.info("best dev BLEU %.2f at step %d", progress.best_bleu, progress.best_step)
-    log.info("next: python evaluate.py run=%s    or look: tensorboard --logdir %s", folder, RUNS)
+    log.info("%d training pairs, %d dev pairs", len(train), len(dev))
+    return train, dev
+
+
+def _make_paths_absolute(data: DictConfig) -> None:
+    """Files given relative to here are found again when the run is resumed from elsewhere."""
+    for key, value in data.items():
+        is_path = key in ("source", "tsv") or key.endswith(("_src", "_tgt"))
+        if is_path and isinstance(value, str) and Path(value).exists():
+            data[key] = str(Path(value).resolve())
+
+
+def _parts(
+    config: DictConfig, train: ParallelCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> _Parts:
+    """Everything that can be wrong with the settings is found out here."""
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    settings = config.training
+    torch.manual_seed(config.seed)
+    model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
+    model.to(device_of(config.device))
+    sides = zip(tokenizers, (train.src, train.tgt), strict=True)
+    return _Parts(
+        model,
+        TrainingBatches(
+            *(TokenArray(tokenizer.encode(side)) for tokenizer, side in sides),
+            batch_tokens=settings.batch_tokens,
+            seed=config.seed,
+        ),
+        instantiate(settings.optimizer)(model.parameters()),
+        schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
+        instantiate(config.search),
+    )
 
 
 def _compose(
     config: DictConfig,
-    train: ParallelCorpus,
+    parts: _Parts,
     dev: ParallelCorpus,
     tokenizers: tuple[Tokenizer, Tokenizer],
     folder: Path,
+    writer: SummaryWriter,
 ) -> Trainer:
-    """Puts the training together; the run folder comes into being once all of it is sound."""
-    src_tokenizer, tgt_tokenizer = tokenizers
+    """The trainer with its validation."""
     settings, device = config.training, device_of(config.device)
-    torch.manual_seed(config.seed)
-    vocabularies = (src_tokenizer.size, tgt_tokenizer.size)
-    model = checkpoints.build(config.model, *vocabularies).to(device)
-    translator = Translator(model, src_tokenizer, tgt_tokenizer, device)
-    batches = TrainingBatches(
-        TokenArray(src_tokenizer.encode(train.src)),
-        TokenArray(tgt_tokenizer.encode(train.tgt)),
-        batch_tokens=settings.batch_tokens,
-        seed=config.seed,
-    )
-    optimizer = instantiate(settings.optimizer)(model.parameters())
-    rate = schedule(settings.schedule, settings.warmup_steps, settings.max_steps)
-    search = instantiate(config.search)
-    state = None
-    if config.resume is None:
-        _write_folder(folder, config, tokenizers)
-    elif (folder / "checkpoints" / "last.pt").is_file():
-        state = checkpoints.load(folder / "checkpoints" / "last.pt")
-    _log_to(folder / "train.log")
-    # events after the checkpoint belong to the part that is now done again
-    purge = None if config.resume is None else (state["progress"]["step"] + 1 if state else 0)
-    writer = SummaryWriter(str(folder), purge_step=purge)
     validate = Validation(
-        translator,
+        Translator(parts.model, *tokenizers, device),
         dev,
-        search,
+        parts.search,
         writer,
         batch_tokens=settings.batch_tokens,
         edges=settings.length_edges,
         minimum=settings.length_minimum,
     )
-    trainer = Trainer(
-        model,
-        optimizer,
-        rate,
-        batches,
+    return Trainer(
+        parts.model,
+        parts.optimizer,
+        parts.schedule,
+        parts.batches,
         validate,
         folder,
         writer,
         identity={
             "model": OmegaConf.to_container(config.model, resolve=True),
-            "vocabularies": list(vocabularies),
+            "vocabularies": [tokenizer.size for tokenizer in tokenizers],
         },
         device=device,
         bf16=_bf16(config.precision, device),
         **{name: settings[name] for name in _TRAINER_SETTINGS},
     )
-    if state is not None:
-        trainer.resume(state)
-    else:
-        write_hyperparameters(writer, _flat(config))
-    return trainer
 
 
 _TRAINER_SETTINGS = (
@@ -141,39 +190,6 @@ _TRAINER_SETTINGS = (
     "patience",
     "log_every",
 )
-
-
-def _new_folder(config: DictConfig) -> Path:
-    """runs/corpus/model/name, which must not exist yet; the time is the name where none is given."""
-    chosen = HydraConfig.get().runtime.choices
-    parent = Path(RUNS) / chosen["data"] / chosen["model"]
-    if config.name is not None:
-        folder = parent / str(config.name)
-        if folder.exists():
-            raise ValueError(
-                f"{folder} exists and is not overwritten: give another name=, "
-                f"or go on with resume={folder}"
-            )
-        return folder
-    time = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    names = [time, *(f"{time}-{n}" for n in range(2, 1000))]
-    return next(parent / name for name in names if not (parent / name).exists())
-
-
-def _write_folder(
-    folder: Path, config: DictConfig, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> None:
-    """Makes the run folder: resolved settings, overrides, vocabularies."""
-    job = HydraConfig.get()
-    chosen = {group: name for group, name in job.runtime.choices.items() if "hydra" not in group}
-    folder.mkdir(parents=True)
-    (folder / "checkpoints").mkdir()
-    (folder / "tokenizers").mkdir()
-    for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
-        (folder / "tokenizers" / f"{side}.model").write_bytes(tokenizer.model)
-    OmegaConf.save(OmegaConf.create(list(job.overrides.task)), folder / "overrides.yaml")
-    kept = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
-    OmegaConf.save(OmegaConf.merge({"chosen": chosen}, kept), folder / "config.yaml")
 
 
 def _resumed_config(run: Run, overrides: list[str]) -> DictConfig:
@@ -205,7 +221,7 @@ def _bf16(precision: str, device: torch.device) -> bool:
     return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
 
 
-def _describe(config: DictConfig, trainer: Trainer) -> None:
+def _describe(trainer: Trainer) -> None:
     parameters = sum(p.numel() for p in trainer.model.parameters())
     log.info(
         "%s with %s parameters on %s in %s, %d threads -> %s",
@@ -214,14 +230,8 @@ def _describe(config: DictConfig, trainer: Trainer) -> None:
         trainer.device,
         "bf16" if trainer.bf16 else "fp32",
         torch.get_num_threads(),
-        trainer.checkpoints.parent,
+        trainer.folder,
     )
-
-
-def _log_to(path: Path) -> None:
-    handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.getLogger().addHandler(handler)
 
 
 def _flat(config: DictConfig) -> dict:

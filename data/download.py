@@ -81,6 +81,7 @@ def fetch(url: str, target: Path, sha256: str | None) -> None:
     try:
         _transfer(url, part, version)
     except urllib.error.HTTPError as error:
+        error.close()
         reason = f"the server answered {error.code} {error.reason}"
         raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
     except (http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
@@ -88,10 +89,10 @@ def fetch(url: str, target: Path, sha256: str | None) -> None:
         raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
     except urllib.error.URLError as error:
         raise OSError(f"could not download {url}: {error.reason}. {BY_HAND}") from None
+    version.unlink(missing_ok=True)
     if sha256 is not None:
         verify(part, sha256, url)
     part.replace(target)
-    version.unlink(missing_ok=True)
 
 
 def _transfer(url: str, part: Path, version: Path) -> None:
@@ -108,6 +109,7 @@ def _transfer(url: str, part: Path, version: Path) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416 or not have:
             raise
+        error.close()
         part.unlink()  # the server has nothing after our last byte: begin again
         return _transfer(url, part, version)
     with response:
@@ -164,47 +166,55 @@ def unpack(
     in messages.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not (zipfile.is_zipfile(archive) or tarfile.is_tarfile(archive)):
-        if not wanted(archive.name):
-            raise ValueError(f"{archive} is neither a zip or tar archive nor {what}. {BY_HAND}")
-        shutil.copyfile(archive, folder / archive.name)
-        return
-    left = max_bytes
     try:
-        for name, open_member in _members(archive):
-            path = PurePosixPath(name.replace("\\", "/"))
-            if path.is_absolute() or ".." in path.parts:
-                raise ValueError(
-                    f"{archive}: refused, its member {name!r} climbs out of the folder"
-                )
-            if "__MACOSX" in path.parts or not wanted(path.name):
-                continue
-            if (folder / path.name).exists():
-                raise ValueError(f"{archive}: two members are called {path.name}; keep one")
-            with open_member() as member, (folder / path.name).open("wb") as out:
-                while chunk := member.read(CHUNK):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise ValueError(f"{archive}: unpacks to over {max_bytes:,} bytes, refused")
-                    out.write(chunk)
+        if zipfile.is_zipfile(archive) or tarfile.is_tarfile(archive):
+            _unpack_members(archive, folder, wanted, max_bytes)
+        elif wanted(archive.name):
+            shutil.copyfile(archive, folder / archive.name)
+        else:
+            raise ValueError(f"{archive} is neither a zip or tar archive nor {what}. {BY_HAND}")
     except DAMAGED as error:
         raise ValueError(f"{archive}: damaged or cut-off archive ({error}). {BY_HAND}") from None
     if not any(folder.iterdir()):
         raise ValueError(f"{archive} holds no {what}. {BY_HAND}")
 
 
+def _unpack_members(
+    archive: Path, folder: Path, wanted: Callable[[str], bool], max_bytes: int
+) -> None:
+    left = max_bytes
+    for name, open_member in _members(archive):
+        path = PurePosixPath(name.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{archive}: refused, its member {name!r} climbs out of the folder")
+        if "__MACOSX" in path.parts or not wanted(path.name):
+            continue
+        if (folder / path.name).exists():
+            raise ValueError(f"{archive}: two members are called {path.name}; keep one")
+        with open_member() as member, (folder / path.name).open("wb") as out:
+            while chunk := member.read(CHUNK):
+                left -= len(chunk)  # counted, for what an archive says of sizes may be false
+                if left < 0:
+                    raise ValueError(f"{archive}: unpacks to over {max_bytes:,} bytes, refused")
+                out.write(chunk)
+
+
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Holds the lock file while the block runs, so that one process at a time downloads."""
+def _lock(path: Path) -> Iterator[bool]:
+    """Holds the lock file while the block runs, so that one process at a time downloads.
+
+    Gives whether it is held: some file systems know no locks.
+    """
     with path.open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             logger.info("waiting for another process that is fetching the same corpus")
             fcntl.flock(stream, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks: the final rename still decides
-            logger.debug("no locks on %s", path)
-        yield
+        except OSError:  # the final rename still decides
+            yield False
+            return
+        yield True
 
 
 def arrive(target: Path, fill: Callable[[Path, Path], None]) -> Path:
@@ -219,10 +229,12 @@ def arrive(target: Path, fill: Callable[[Path, Path], None]) -> Path:
     incoming = target.parent / ".incoming"
     incoming.mkdir(parents=True, exist_ok=True)
     downloads = incoming / target.name
-    with _lock(incoming / f"{target.name}.lock"):
+    with _lock(incoming / f"{target.name}.lock") as alone:
         if target.is_dir():
             return target
-        with tempfile.TemporaryDirectory(dir=incoming) as scratch:
+        for killed in incoming.glob(f"{target.name}.tmp*") if alone else ():
+            shutil.rmtree(killed)
+        with tempfile.TemporaryDirectory(prefix=f"{target.name}.tmp", dir=incoming) as scratch:
             ready = Path(scratch) / target.name
             ready.mkdir()
             try:

@@ -4,9 +4,9 @@ A published corpus is fetched once into `corpora_root()/NAME` and read from ther
 `data.source` (URL, local archive or folder) that place is neither used nor touched.
 """
 
+import hashlib
 import logging
 import re
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -29,6 +29,20 @@ from data.corpus import (
 from data.download import BY_HAND, arrive, corpora_root, fetch, sha256_of, unpack
 
 logger = logging.getLogger(__name__)
+
+MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+MULTI30K_SHA256 = {
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
+    "test_2017_flickr.en.gz": "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074",
+    "test_2017_flickr.fr.gz": "3ba671ceb2299f3304ffafefea7a833d08632fbaf0ba18546f8a2ec2391af496",
+    "test_2017_mscoco.en.gz": "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58",
+    "test_2017_mscoco.fr.gz": "754f3072ba9f124569ba5258b32730fc1d214bbf8e0c6dfb2b74401676220db0",
+}
 
 
 def locate(folder: Path, *names: str) -> Path:
@@ -85,16 +99,24 @@ class Published(Corpus):
             raise FileNotFoundError(f"data.source: no file or folder {path}")
         return self._from_archive(path)
 
-    def _from_url(self, url: str) -> Path:
+    def mirrored(self, url: str) -> list[str]:
+        """What to fetch for a `data.source` that is a URL."""
+        return [url]
+
+    def _from_url(self, source: str) -> Path:
         """What lies at the user's URL, unpacked into a folder named after the URL."""
-        name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
 
         def fill(downloads: Path, ready: Path) -> None:
-            fetch(url, downloads / name, None)
-            logger.info("%s: sha256 %s", url, sha256_of(downloads / name))
-            self._unpack([downloads / name], ready)
+            archives = []
+            for url in self.mirrored(source):
+                path = downloads / (PurePosixPath(unquote(urlsplit(url).path)).name or "download")
+                fetch(url, path, None)
+                logger.info("%s: sha256 %s", url, sha256_of(path))
+                archives.append(path)
+            self._unpack(archives, ready)
 
-        return arrive(corpora_root() / "supplied" / f"{self.name}-{_short_hash(url)}", fill)
+        key = hashlib.sha256(source.encode("utf-8")).hexdigest()[:16]
+        return arrive(corpora_root() / "supplied" / f"{self.name}-{key}", fill)
 
     def _from_archive(self, path: Path) -> Path:
         """The user's archive, unpacked into a folder named after its contents."""
@@ -111,31 +133,157 @@ class Published(Corpus):
         self.finish(ready)
 
 
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Multi30k(Published):
     """Captions of photographs (Elliott et al. 2016, 2017), in the splits as published."""
 
     splits: ClassVar = ("train", "dev", "test", "test_2017_flickr", "test_2017_mscoco")
     name: ClassVar = "multi30k"
-    files: ClassVar = r"(train|val|test_201[67]_\w+)\.(en|fr)(\.gz)?"
-    archives: ClassVar = ("multi30k.zip", "multi30k.tar.gz", "dataset-master.zip")
-    stems: ClassVar = {"dev": "val", "test": "test_2016_flickr"}  # where file and split differ
-    place: ClassVar = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
-    urls: ClassVar = {
-        place + file: sha256
-        for file, sha256 in {
-            "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
-            "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
-            "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-            "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
-        }.items()
-    }
+    files: ClassVar = r"(train|val|test_2016_flickr|test_2017_(flickr|mscoco))\.(en|fr)(\.gz)?"
+    stems: ClassVar = {"dev": "val", "test": "test_2016_flickr"}  # where split and file differ
+    urls: ClassVar = {f"{MULTI30K}/{file}": sha256 for file, sha256 in MULTI30K_SHA256.items()}
+
+    def mirrored(self, url: str) -> list[str]:
+        if re.search(r"\.(zip|tar|tgz|gz)$", urlsplit(url).path):
+            return [url]
+        return [f"{url.rstrip('/')}/{file}" for file in MULTI30K_SHA256]
 
     def read(self, split: str) -> Iterator[Pair]:
         folder, stem = self.folder(), self.stems.get(split, split)
         src, tgt = (locate(folder, f"{stem}.{side}", f"{stem}.{side}.gz") for side in ("en", "fr"))
         yield from read_parallel(src, tgt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tatoeba(Published):
+    """Short everyday sentences; many sources have several translations, kept in one split."""
+
+    name: ClassVar = "tatoeba"
+    files: ClassVar = r"fra\.txt"
+    archives: ClassVar = ("fra-eng.zip",)
+    # The archive is renewed every few weeks, so no checksum can hold: `finish` looks inside.
+    urls: ClassVar = {"https://www.manythings.org/anki/fra-eng.zip": None}
+    shares: ClassVar = {"dev": 0.0125, "test": 0.025}  # of the distinct sources
+
+    def finish(self, folder: Path) -> None:
+        head = list(islice(read_lines(locate(folder, "fra.txt")), 1000))
+        if sum("\t" in line for line in head) <= len(head) / 2:
+            raise ValueError(f"{self.name}: fra.txt is not English TAB French. {BY_HAND}")
+
+    def read(self, split: str) -> Iterator[Pair]:
+        for pair in read_tsv(locate(self.folder(), "fra.txt")):
+            if split_of(source_key(pair.src), **self.shares) == split:
+                yield pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Europarl(Published):
+    """Proceedings of the European Parliament, release 7 (Koehn 2005), read as a stream."""
+
+    name: ClassVar = "europarl"
+    files: ClassVar = r"europarl-v7\.fr-en\.(en|fr)"
+    archives: ClassVar = ("fr-en.tgz",)
+    urls: ClassVar = {"https://www.statmt.org/europarl/v7/fr-en.tgz": None}
+    lines: ClassVar = 2_007_723  # of release 7, on both sides
+    shares: ClassVar = {"dev": 0.01, "test": 0.01}
+    held_out_lines: ClassVar = 200_000  # dev and test are drawn from these first lines alone
+
+    def finish(self, folder: Path) -> None:
+        for side in ("en", "fr"):
+            count = count_lines(locate(folder, f"europarl-v7.fr-en.{side}"))
+            if self.source is None and count != self.lines:
+                raise ValueError(
+                    f"{self.name}: europarl-v7.fr-en.{side} has {count} lines,"
+                    f" release 7 has {self.lines}. {BY_HAND}"
+                )
+
+    def read(self, split: str) -> Iterator[Pair]:
+        folder = self.folder()
+        src, tgt = (locate(folder, f"europarl-v7.fr-en.{side}") for side in ("en", "fr"))
+        pairs = read_parallel(src, tgt)
+        # A source held out anywhere is never trained on, however often it comes back later.
+        for pair in pairs if split == "train" else islice(pairs, self.held_out_lines):
+            if split_of(source_key(pair.src), **self.shares) == split:
+                yield pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files(Corpus):
+    """The user's own text: two parallel files a split, or one file of source TAB target."""
+
+    train_src: str | None
+    train_tgt: str | None
+    dev_src: str | None
+    dev_tgt: str | None
+    test_src: str | None
+    test_tgt: str | None
+    tsv: str | None  # instead of train_src and train_tgt
+    dev_share: float  # of the training text's distinct sources, where no dev files are given
+    test_share: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.source is not None:
+            raise ValueError("data=files takes data.train_src and data.train_tgt, not data.source")
+        for split in self.splits:
+            given = {f"{split}_{side}": getattr(self, f"{split}_{side}") for side in ("src", "tgt")}
+            missing = [key for key, value in given.items() if value is None]
+            if len(missing) == 1:
+                raise ValueError(f"data.{missing[0]} is missing: both sides of a split are needed")
+        if (self.train_src is None) == (self.tsv is None):
+            raise ValueError(
+                "data=files needs the training text: either data.train_src=FILE and"
+                " data.train_tgt=FILE, or data.tsv=FILE"
+            )
+        if not (self.dev_share >= 0 and self.test_share >= 0):
+            raise ValueError("data.dev_share and data.test_share are shares between 0 and 1")
+        if self.dev_share + self.test_share >= 1:
+            raise ValueError("data.dev_share and data.test_share leave nothing to train on")
+
+    def given(self, split: str) -> bool:
+        """Whether the split has files of its own."""
+        return getattr(self, f"{split}_src") is not None
+
+    def path(self, key: str) -> Path:
+        path = Path(getattr(self, key)).expanduser().absolute()
+        if not path.is_file():
+            raise FileNotFoundError(f"data.{key}: no file {path}")
+        return path
+
+    def read(self, split: str) -> Iterator[Pair]:
+        if split != "train" and self.given(split):
+            yield from read_parallel(self.path(f"{split}_src"), self.path(f"{split}_tgt"))
+            return
+        shares = {
+            key: 0.0 if self.given(key) else getattr(self, f"{key}_share")
+            for key in ("dev", "test")
+        }
+        pairs = (
+            read_tsv(self.path("tsv"))
+            if self.tsv is not None
+            else read_parallel(self.path("train_src"), self.path("train_tgt"))
+        )
+        for pair in pairs:
+            if split_of(source_key(pair.src), **shares) == split:
+                yield pair
+
+    def load(self, split: str) -> ParallelCorpus:
+        corpus = super().load(split)
+        if split == "train":
+            self._report_overlap(corpus)
+        return corpus
+
+    def _report_overlap(self, train: ParallelCorpus) -> None:
+        """Warns of sources that stand in two splits; those drawn here never do."""
+        texts = {"train": train.src}
+        for split in ("dev", "test"):
+            if not self.given(split):
+                continue
+            held_out = super().load(split).src
+            for other, sources in texts.items():
+                count = overlap(sources, held_out)
+                level = logging.WARNING if count else logging.INFO
+                logger.log(
+                    level, "%d of %d %s sources also in %s", count, len(held_out), split, other
+                )
+            texts[split] = held_out

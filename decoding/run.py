@@ -50,7 +50,7 @@ class Run:
         return Tokenizer.load(folder / "src.model"), Tokenizer.load(folder / "tgt.model")
 
     def checkpoint(self, name: str) -> Path:
-        """The file that `best`, `last` or a path stands for; FileNotFoundError says what is there."""
+        """The file that `best`, `last` or a path means; FileNotFoundError says what is there."""
         folder = self.folder / "checkpoints"
         for path in (folder / f"{name}.pt", folder / name, Path(name)):
             if path.is_file():

@@ -107,12 +107,17 @@ class Translator:
         """The best translation of each sentence, in the order given; of a blank one, a blank."""
         return [found[0] for found in self.alternatives(sentences, search)]
 
-    def alternatives(self, sentences: Sequence[str], search: Search) -> list[list[Translation]]:
-        """The translations that the search ended with for each sentence, the best first."""
+    def alternatives(
+        self, sentences: Sequence[str], search: Search, first_line: int = 1
+    ) -> list[list[Translation]]:
+        """The translations that the search ended with for each sentence, the best first.
+
+        first_line: the number of the first sentence, for warnings.
+        """
         sources = [normalise(sentence) for sentence in sentences]
         results = [[Translation("", [], 0.0, 0.0, False, 0)] for _ in sources]
         present = [i for i, source in enumerate(sources) if source]
-        tokens = self._read(sources)
+        tokens = self._read(sources, first_line)
         self.model.eval()
         for group in self._groups([tokens[i] for i in present], "translating"):
             numbers = [present[i] for i in group]
@@ -147,10 +152,10 @@ class Translator:
                 alignments[i] = Alignment(src_pieces, tgt_pieces, own)
         return alignments
 
-    def _read(self, sources: Sequence[str]) -> list[list[int]]:
+    def _read(self, sources: Sequence[str], first_line: int = 1) -> list[list[int]]:
         """Source tokens, cut at MAX_SOURCE_TOKENS with a warning that names the line."""
         tokens = self.src_tokenizer.encode(sources)
-        for number, sentence in enumerate(tokens, start=1):
+        for number, sentence in enumerate(tokens, start=first_line):
             if len(sentence) > MAX_SOURCE_TOKENS:
                 log.warning(
                     "line %d has %d tokens: only the first %d are read",

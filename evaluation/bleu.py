@@ -1,16 +1,16 @@
-"""How good translations are: BLEU, chrF and TER by sacreBLEU, BLEU by source length, significance.
+"""How good translations are: BLEU, chrF and TER by sacreBLEU, BLEU by source length, intervals.
 
 BLEU is corpus BLEU as the sacrebleu command computes it by default: cased, tokenised by 13a,
-on plain text. Everything else about it (buckets, bootstrap intervals, significance) works on the
+on plain text. Everything else about it (buckets, bootstrap intervals) works on the
 sentences' sufficient statistics, an array of shape (sentences, 10): words of the hypothesis, words
 of the reference, 1- to 4-grams that match, 1- to 4-grams of the hypothesis. BLEU of any set of
 sentences is a function of the sum of their rows.
 """
 
 import multiprocessing
+import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -20,13 +20,6 @@ DEFAULT_EDGES = (10, 20, 30, 40, 50)  # buckets of 1-10, 11-20, ..., 41-50, 51+ 
 DEFAULT_MINIMUM = 20  # BLEU of fewer sentences says too little
 SEED = 12345  # sacreBLEU's own, so that intervals agree with its command
 _FEW = 300  # sentences whose TER is not worth starting processes for
-
-
-class Difference(NamedTuple):
-    """How much better one system's BLEU is than another's, and how likely chance alone does it."""
-
-    bleu: float
-    p: float
 
 
 def scores(
@@ -165,28 +158,6 @@ def by_length(
     return result
 
 
-def paired_difference(
-    first: np.ndarray, second: np.ndarray, *, trials: int = 10_000, seed: int = SEED
-) -> Difference:
-    """BLEU of the first system less the second's, with its two-sided p-value.
-
-    Paired approximate randomisation (Riezler & Maxwell 2005): how often do systems whose
-    translations are exchanged at random, sentence by sentence, differ at least as much? Unlike
-    sacreBLEU, which asks for a greater difference, two equal systems so get p = 1.
-    first, second: (sentences, 10), statistics of the same sentences.
-    """
-    if first.shape != second.shape:
-        raise ValueError(f"{len(first)} and {len(second)} sentences cannot be compared in pairs")
-    observed = float(bleu_of(first.sum(0)) - bleu_of(second.sum(0)))
-    generator, extreme = np.random.default_rng(seed), 0
-    for start in range(0, trials, 1000):  # bounds the memory
-        swapped = generator.integers(2, size=(min(1000, trials - start), len(first)), dtype=bool)
-        exchange = swapped.astype(np.float64) @ (second - first)  # (trials, 10)
-        differences = bleu_of(first.sum(0) + exchange) - bleu_of(second.sum(0) - exchange)
-        extreme += int((np.abs(differences) >= abs(observed) - 1e-9).sum())
-    return Difference(observed, (extreme + 1) / (trials + 1))
-
-
 def _ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
     """TER over all sentences, as sacreBLEU's corpus score, on all cores where there are many."""
     signature = str(TER(references=references).get_signature())
@@ -195,7 +166,8 @@ def _ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
     if len(pairs) < _FEW:
         parts = [_edits(pair) for pair in pairs]
     else:  # spawned, for forking a process that has started threads is not safe
-        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        context, workers = multiprocessing.get_context("spawn"), min(8, os.cpu_count() or 1)
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
             parts = list(tqdm(pool.map(_edits, pairs, chunksize=20), **progress, leave=False))
     edits, length = (sum(column) for column in zip(*parts, strict=True))
     score = edits / length if length > 0 else float(edits > 0)

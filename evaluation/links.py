@@ -26,7 +26,9 @@ def argmax_links(matrix: np.ndarray) -> set[Link]:
 
 
 def threshold_links(matrix: np.ndarray, threshold: float) -> set[Link]:
-    """All links whose weight is at least the threshold."""
+    """All links whose weight is at least the threshold, which is above 0 and at most 1."""
+    if not 0 < threshold <= 1:
+        raise ValueError(f"a threshold of weights is above 0 and at most 1, not {threshold}")
     return {(int(i), int(j)) for j, i in np.argwhere(matrix >= threshold)}
 
 
@@ -150,19 +152,22 @@ def crossing_links(links: Iterable[Link]) -> set[Link]:
 
 
 def score_links(found: Sequence[set[Link]], gold: Sequence[Gold]) -> AlignmentScores:
-    """Alignment error rate, precision and recall of links found in all sentences."""
+    """Alignment error rate, precision and recall of the links found in all sentences."""
     if len(found) != len(gold):
         raise ValueError(f"{len(found)} alignments cannot be scored against {len(gold)}")
     counts = np.zeros((2, 4), dtype=int)  # (crossing and the rest; |A|, |S|, |A and S|, |A and P|)
     for links, (sure, possible) in zip(found, gold, strict=True):
-        hard = {j for _, j in crossing_links(sure)}
+        crossing = {j for _, j in crossing_links(sure)}  # target words
         for part in (0, 1):
-            a, s, p = ({x for x in y if (x[1] in hard) != part} for y in (links, sure, possible))
+            a, s, p = (
+                {link for link in kind if (link[1] in crossing) == (part == 0)}
+                for kind in (links, sure, possible)
+            )
             counts[part] += (len(a), len(s), len(a & s), len(a & p))
-    size, sure_size, sure_found, right = counts.sum(0)
+    size, sure_size, sure_found, possible_found = counts.sum(0).tolist()
     return AlignmentScores(
         aer=_error_rate(counts.sum(0)),
-        precision=right / size if size else None,
+        precision=possible_found / size if size else None,
         recall=sure_found / sure_size if sure_size else None,
         aer_crossing=_error_rate(counts[0]),
         aer_diagonal=_error_rate(counts[1]),
@@ -171,5 +176,7 @@ def score_links(found: Sequence[set[Link]], gold: Sequence[Gold]) -> AlignmentSc
 
 
 def _error_rate(counts: np.ndarray) -> float | None:
-    size, sure_size, sure_found, right = (int(count) for count in counts)
-    return 1 - (sure_found + right) / (size + sure_size) if size + sure_size else None
+    """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)."""
+    size, sure_size, sure_found, possible_found = counts.tolist()
+    total = size + sure_size
+    return 1 - (sure_found + possible_found) / total if total else None

@@ -1,1 +1,1 @@
-"""The architectures, p(target | source): one file each; they see masks, never what a token means."""
+"""The architectures, p(target | source), a file each; they see masks, never what a token means."""

@@ -37,7 +37,7 @@ def save(path: Path, content: dict[str, Any]) -> None:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError | RuntimeError):
             raise OSError(
-                f"{path}: the checkpoint could not be written ({error}); an earlier one is untouched"
+                f"{path}: could not be written ({error}); an earlier checkpoint is untouched"
             ) from error
         raise
 
@@ -48,7 +48,7 @@ def load(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path}: no such checkpoint")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
+    except (RuntimeError, OSError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
         raise ValueError(f"{path}: damaged, or not a checkpoint of this project") from error
     if not isinstance(content, dict) or not {"model", "vocabularies", "weights"} <= content.keys():
         raise ValueError(f"{path}: not a checkpoint of this project")

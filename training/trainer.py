@@ -79,7 +79,7 @@ class Trainer:
         """identity: the model's config and vocabulary sizes, kept in every checkpoint."""
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.batches, self.validate, self.writer = batches, validate, writer
-        self.checkpoints = folder / "checkpoints"
+        self.folder, self.checkpoints = folder, folder / "checkpoints"
         self.identity, self.device, self.bf16 = identity, device, bf16
         self.max_steps, self.accumulate = max_steps, accumulate
         self.clip_norm, self.label_smoothing = clip_norm, label_smoothing

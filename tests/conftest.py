@@ -1,0 +1,5 @@
+"""One thread a test process: small tensors gain nothing from more, and processes share the cores."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,0 +1,120 @@
+"""Batches: every pair once an epoch, within the budget, padded right, resumable."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.batching import (
+    LENGTH_STEP,
+    TokenArray,
+    TrainingBatches,
+    by_length,
+    collate,
+    evaluation_batches,
+    pad,
+)
+from data.tokenizer import BOS, EOS, PAD
+
+
+def corpus(pairs: int = 200, seed: int = 0) -> tuple[TokenArray, TokenArray]:
+    """Pairs whose first source token tells them apart."""
+    random = np.random.default_rng(seed)
+    src = [[10 + i, *random.integers(4, 9, random.integers(0, 30))] for i in range(pairs)]
+    tgt = [[4] * (len(s) + random.integers(0, 5)) for s in src]
+    return TokenArray(src), TokenArray(tgt)
+
+
+def epoch(batches: TrainingBatches) -> list[list[int]]:
+    return [next(batches).src[:, 0].tolist() for _ in range(len(batches.order))]
+
+
+def test_tokens_come_back_as_they_went_in() -> None:
+    array = TokenArray([[5, 6], [], [7]])
+    assert [list(array[i]) for i in range(len(array))] == [[5, 6], [], [7]]
+
+
+def test_sources_and_targets_have_their_marks() -> None:
+    batch = collate([np.array([7, 8]), np.array([9])], [np.array([5]), np.array([4, 6, 4])])
+    assert batch.src.tolist() == [[7, 8, EOS], [9, EOS, PAD]]
+    assert batch.tgt_in.tolist() == [[BOS, 5, PAD, PAD], [BOS, 4, 6, 4]]
+    assert batch.tgt_out.tolist() == [[5, EOS, PAD, PAD], [4, 6, 4, EOS]]
+    assert batch.src_mask.tolist() == [[True, True, True], [True, True, False]]
+
+
+def test_an_epoch_holds_each_pair_exactly_once() -> None:
+    batches = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+    for _ in range(3):
+        seen = sorted(i for batch in epoch(batches) for i in batch)
+        assert seen == list(range(10, 210))
+
+
+def test_every_epoch_and_every_seed_has_its_own_order() -> None:
+    first = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+    orders = [
+        epoch(first),
+        epoch(first),
+        epoch(TrainingBatches(*corpus(), batch_tokens=150, seed=4)),
+    ]
+    assert orders[0] != orders[1] and orders[0] != orders[2]
+    assert epoch(TrainingBatches(*corpus(), batch_tokens=150, seed=3)) == orders[0]
+
+
+def test_going_on_from_a_saved_position_equals_never_stopping() -> None:
+    whole = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+    stream = [next(whole).src.tolist() for _ in range(3 * len(whole.order))]
+    for stop in (0, 1, len(whole.order), len(whole.order) + 2):
+        part = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        for _ in range(stop):
+            next(part)
+        later = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        later.load_state_dict(part.state_dict())
+        assert [next(later).src.tolist() for _ in range(5)] == stream[stop : stop + 5]
+
+
+def test_batches_keep_within_the_budget_and_waste_little() -> None:
+    batches = TrainingBatches(*corpus(2000), batch_tokens=600, seed=1)
+    real = padded = 0
+    for _ in range(len(batches.order)):
+        batch = next(batches)
+        for side in (batch.src, batch.tgt_out):
+            assert side.numel() <= 600
+            assert side.size(1) % LENGTH_STEP == 0
+            real += int((side != PAD).sum())
+            padded += side.numel()
+    assert real / padded > 0.75
+
+
+def test_a_corpus_smaller_than_a_batch_is_one_batch() -> None:
+    batches = TrainingBatches(*corpus(3), batch_tokens=100_000, seed=1)
+    assert len(batches.order) == 1 and len(next(batches).src) == 3
+
+
+def test_pairs_longer_than_a_batch_are_left_out_and_counted(caplog) -> None:
+    src, tgt = TokenArray([[5] * 3, [5] * 50]), TokenArray([[5] * 3, [5] * 2])
+    batches = TrainingBatches(src, tgt, batch_tokens=20, seed=1)
+    assert sum(len(order) for order in batches.order) == 1
+    assert "1 training pairs are longer" in caplog.text
+    with pytest.raises(ValueError, match="batch_tokens=8"):
+        TrainingBatches(TokenArray([[5] * 9]), TokenArray([[5]]), batch_tokens=8, seed=1)
+
+
+def test_evaluation_sees_every_pair_once() -> None:
+    src, tgt = corpus()
+    seen = [i for batch in evaluation_batches(src, tgt, 100) for i in batch.src[:, 0].tolist()]
+    assert sorted(seen) == list(range(10, 210))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(40, 400))
+def test_groups_hold_every_sentence_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    groups = by_length(np.array(lengths)[:, None], budget)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(len(lengths)))
+    for group in groups:
+        longest = max(lengths[i] for i in group)
+        assert -(-longest // LENGTH_STEP) * LENGTH_STEP * len(group) <= budget
+
+
+def test_padding_rounds_lengths_up() -> None:
+    assert torch.equal(pad([[5], [6, 7, 8]], 4), torch.tensor([[5, 0, 0, 0], [6, 7, 8, 0]]))

@@ -1,0 +1,139 @@
+"""Beam search against greedy and exhaustive search, for every architecture."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from architectures import NAMES, small
+
+from data.tokenizer import BOS, EOS, PAD
+from decoding.search import beam_search, length_penalty_of
+from decoding.translator import search_with
+from models.seq2seq import Seq2Seq
+
+every_architecture = pytest.mark.parametrize("name", NAMES)
+SRC = torch.tensor([[5, 4, 5, 3], [4, 3, 0, 0], [6, 6, 3, 0]])
+
+
+def search(model: Seq2Seq, src: torch.Tensor, *, beam_size: int, max_len: int, alpha: float = 1.0):
+    limits = torch.full((len(src),), max_len)
+    return beam_search(
+        model, src, src != PAD, beam_size=beam_size, length_penalty=alpha, max_len=limits
+    )
+
+
+def log_prob(model: Seq2Seq, src: torch.Tensor, tokens: list[int]) -> float:
+    """The sum of the tokens' log-probabilities by teacher forcing; src: (1, src_len), unpadded."""
+    logits = model(src, src != PAD, torch.tensor([[BOS, *tokens[:-1]]])).logits
+    chosen = logits.log_softmax(-1)[0].gather(1, torch.tensor(tokens).unsqueeze(1))
+    return chosen.sum().item()
+
+
+def unpadded(row: torch.Tensor) -> torch.Tensor:
+    return row[row != PAD].unsqueeze(0)
+
+
+@every_architecture
+def test_a_beam_of_one_equals_the_argmax_loop(name: str) -> None:
+    for seed in range(5):
+        model = small(name, seed=seed)
+        found = search(model, SRC, beam_size=1, max_len=9)
+        for row, hypotheses in zip(SRC, found, strict=True):
+            src = unpadded(row)
+            state, token, expected = model.encode(src, src != PAD), BOS, []
+            while len(expected) < 9:
+                step = model.decode(torch.tensor([[token]]), state)
+                state = step.state
+                scores = step.logits[0, -1].clone()
+                scores[[PAD, BOS]] = -torch.inf
+                token = scores.argmax().item()
+                if token == EOS:
+                    break
+                expected.append(token)
+            assert hypotheses[0].tokens == expected
+
+
+@every_architecture
+def test_a_wide_beam_equals_exhaustive_search(name: str) -> None:
+    limit = 4
+    for seed in range(3):
+        model = small(name, vocabulary=6, seed=seed)
+        found = search(model, SRC[:2].clamp(max=5), beam_size=200, max_len=limit)
+        for row, hypotheses in zip(SRC[:2].clamp(max=5), found, strict=True):
+            scores = {}
+            for length in range(limit):
+                for tokens in itertools.product((1, 4, 5), repeat=length):  # all but PAD, BOS, EOS
+                    total = log_prob(model, unpadded(row), [*tokens, EOS])
+                    scores[tokens] = total / length_penalty_of(length + 1, 1.0)
+            best = sorted(scores.items(), key=lambda item: -item[1])
+            assert len(hypotheses) == len(scores)
+            for hypothesis, (_, score) in zip(hypotheses[:10], best, strict=False):
+                assert hypothesis.score == pytest.approx(score, abs=1e-4)
+            assert tuple(hypotheses[0].tokens) == best[0][0]
+
+
+@every_architecture
+def test_scores_can_be_recomputed_from_the_tokens(name: str) -> None:
+    model = small(name, seed=7)
+    for row, hypotheses in zip(
+        SRC, search(model, SRC, beam_size=4, max_len=6, alpha=0.7), strict=True
+    ):
+        for h in hypotheses:
+            tokens = h.tokens if h.length_capped else [*h.tokens, EOS]
+            assert h.log_prob == pytest.approx(log_prob(model, unpadded(row), tokens), abs=1e-4)
+            assert h.score == pytest.approx(h.log_prob / ((5 + len(tokens)) / 6) ** 0.7, abs=1e-5)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+@every_architecture
+def test_batch_mates_and_padding_do_not_change_what_is_found(name: str) -> None:
+    model = small(name, seed=3)
+    together = search(model, SRC, beam_size=3, max_len=8)
+    for row, hypotheses in zip(SRC, together, strict=True):
+        alone = search(model, unpadded(row), beam_size=3, max_len=8)[0]
+        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
+        assert [h.score for h in alone] == pytest.approx([h.score for h in hypotheses], abs=1e-4)
+
+
+@every_architecture
+def test_there_is_always_a_result_at_the_length_limit(name: str) -> None:
+    model = small(name)
+    bias = next(
+        m for n, m in model.named_modules() if n.endswith(("W_o", "output")) and hasattr(m, "bias")
+    )
+    with torch.no_grad():
+        bias.bias[EOS] = -1e4  # a model that never ends by itself
+    for hypotheses in search(model, SRC, beam_size=3, max_len=5):
+        assert all(h.length_capped and len(h.tokens) == 5 for h in hypotheses)
+        assert len(hypotheses) == 3
+
+
+@every_architecture
+def test_nothing_comes_after_the_end_and_no_special_token_is_produced(name: str) -> None:
+    for seed in range(4):
+        for hypotheses in search(small(name, seed=seed), SRC, beam_size=5, max_len=8):
+            for h in hypotheses:
+                assert not {PAD, BOS, EOS} & set(h.tokens)
+
+
+@every_architecture
+def test_sentences_have_their_own_limits(name: str) -> None:
+    model = small(name, seed=2)
+    limits = torch.tensor([2, 7, 1])
+    found = beam_search(model, SRC, SRC != PAD, beam_size=2, length_penalty=1.0, max_len=limits)
+    for limit, hypotheses in zip(limits.tolist(), found, strict=True):
+        assert all(len(h.tokens) + (not h.length_capped) <= limit for h in hypotheses)
+
+
+def test_the_length_penalty_is_the_published_one() -> None:
+    assert length_penalty_of(1, 0.6) == 1.0
+    assert length_penalty_of(13, 1.0) == 3.0
+    assert length_penalty_of(7, 0.5) == pytest.approx(math.sqrt(2))
+
+
+def test_impossible_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="beam_size"):
+        search_with(beam_size=0, length_penalty=1.0)
+    with pytest.raises(ValueError, match="length_penalty"):
+        search_with(beam_size=2, length_penalty=-1.0)

@@ -1,0 +1,116 @@
+"""Vocabularies: reversible, their special ids out of reach of text, refused where impossible."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.corpus import normalise
+from data.tokenizer import BOS, EOS, PAD, TYPES, UNK, Tokenizer, learn, learn_cached, learn_pair
+
+TEXT = [
+    "L'accord sur la zone économique européenne a été signé en août 1992.",
+    "Où est-elle ? À l'école, peut-être ; « çà et là », dit-il !",
+    "The agreement on the European Economic Area was signed in August 1992.",
+] * 5
+SIZES = {"bpe": 90, "unigram": 68, "char": 200, "word": 200}
+
+
+@pytest.fixture(scope="module", params=TYPES)
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return learn(TEXT, type=request.param, size=SIZES[request.param])
+
+
+def test_sentences_come_back_as_they_were(tokenizer: Tokenizer) -> None:
+    for sentence in TEXT[:3]:
+        assert tokenizer.decode(tokenizer.encode([sentence])[0]) == sentence
+
+
+def test_pieces_spell_the_sentence(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode(TEXT[:1])[0]
+    assert "".join(tokenizer.pieces(tokens)).replace("▁", " ").strip() == TEXT[0]
+
+
+def test_special_ids_are_the_documented_ones(tokenizer: Tokenizer) -> None:
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.decode([BOS, EOS, PAD]) == ""
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(max_size=30) | st.sampled_from(["<s>", "</s> <pad>", "a</s>b", "<unk>"]))
+def test_special_ids_never_arise_from_text(tokenizer: Tokenizer, text: str) -> None:
+    assert not {PAD, BOS, EOS} & set(tokenizer.encode([normalise(text)])[0])
+
+
+def test_unseen_characters_are_unknown_and_seen_in_the_output(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode(["☃"])[0]
+    assert UNK in tokens
+    assert "⁇" in tokenizer.decode(tokens)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_size_the_text_cannot_support_is_refused_with_the_range(kind: str) -> None:
+    with pytest.raises(ValueError, match=r"tokenizer.size=9999 .* at most \d+"):
+        learn(TEXT, type=kind, size=9999)
+    with pytest.raises(ValueError, match=r"tokenizer.size=10 .* at least \d+"):
+        learn(TEXT, type=kind, size=10)
+
+
+def test_the_range_in_the_message_is_right() -> None:
+    with pytest.raises(ValueError) as error:
+        learn(TEXT, type="bpe", size=9999)
+    most = int(str(error.value).split()[-1])
+    assert learn(TEXT, type="bpe", size=most).size == most
+    with pytest.raises(ValueError):
+        learn(TEXT, type="bpe", size=most + 1)
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_characters_and_words_are_as_many_as_there_are(kind: str) -> None:
+    units = {unit for line in TEXT for unit in (line.split() if kind == "word" else line)} - {" "}
+    marks = 4 + (kind == "char")
+    assert learn(TEXT, type=kind, size=5000).size == len(units) + marks
+
+
+def test_wrong_settings_and_empty_text_are_refused_in_words() -> None:
+    with pytest.raises(ValueError, match=r"tokenizer.type must be one of bpe"):
+        learn(TEXT, type="bpee", size=50)
+    with pytest.raises(ValueError, match="no text"):
+        learn(["", ""], type="bpe", size=50)
+
+
+def test_very_long_lines_are_left_out_and_counted(caplog) -> None:
+    learn([*TEXT, "x" * 20_000], type="bpe", size=80)
+    assert "1 lines over 16384 bytes" in caplog.text
+
+
+def test_a_vocabulary_is_learnt_once_for_a_text_and_its_settings(tmp_path) -> None:
+    first = learn_cached(TEXT, type="bpe", size=80, cache=tmp_path)
+    assert learn_cached(TEXT, type="bpe", size=80, cache=tmp_path).model == first.model
+    assert len(list(tmp_path.iterdir())) == 1
+    learn_cached(TEXT, type="bpe", size=81, cache=tmp_path)
+    learn_cached(TEXT[1:], type="bpe", size=80, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_learning_is_reproducible() -> None:
+    for kind in TYPES:
+        assert (
+            learn(TEXT, type=kind, size=SIZES[kind]).model
+            == learn(TEXT, type=kind, size=SIZES[kind]).model
+        )
+
+
+def test_one_vocabulary_or_two(tmp_path) -> None:
+    options = {"type": "bpe", "size": 80, "cache": tmp_path}
+    src, tgt = learn_pair(TEXT[:2], TEXT[2:3] * 9, shared=True, **options)
+    assert src.model == tgt.model
+    src, tgt = learn_pair(TEXT[:2] * 3, TEXT[2:] * 3, shared=False, **{**options, "size": 60})
+    assert src.model != tgt.model
+
+
+def test_a_missing_or_damaged_vocabulary_is_named(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"src\.model"):
+        Tokenizer.load(tmp_path / "src.model")
+    (tmp_path / "bad.model").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"bad\.model"):
+        Tokenizer.load(tmp_path / "bad.model")
