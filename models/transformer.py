@@ -131,7 +131,7 @@ class Transformer(Seq2Seq[TransformerState]):
         tgt_vocab: int,
         d_model: int,
         heads: int,
-        d_ff: int,
+        expansion: int,
         encoder_layers: int,
         decoder_layers: int,
         norm: str,
@@ -155,7 +155,7 @@ class Transformer(Seq2Seq[TransformerState]):
         self.dropout = nn.Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, d_model)
         self.tgt_embedding = nn.Embedding(tgt_vocab, d_model)
-        sizes = (d_model, heads, d_ff, dropout, norm)
+        sizes = (d_model, heads, expansion * d_model, dropout, norm)
         self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(decoder_layers))
         # a pre-norm stack's output is a sum of sub-layers that nothing has normalised yet

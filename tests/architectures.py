@@ -9,9 +9,9 @@ from omegaconf import OmegaConf
 from models import checkpoint
 from models.seq2seq import Seq2Seq
 
-CONFIGS = Path(__file__).parent.parent / "configs" / "model"
+CONFIGS = Path(__file__).resolve().parent.parent / "configs" / "model"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
-SMALL = {"embedding": 12, "hidden": 16, "d_model": 16, "heads": 2, "d_ff": 24}
+SMALL = {"embedding": 12, "hidden": 16, "d_model": 16, "heads": 2, "layers": 1}
 OPTIONS = {
     "rnn": [{"cell": "lstm"}, {"layers": 2}, {"reverse_source": True}],
     "bahdanau": [{"cell": "lstm"}],
@@ -28,8 +28,10 @@ def config(name: str, **options: Any) -> dict[str, Any]:
     """The settings of configs/model/NAME.yaml with small sizes and no dropout."""
     loaded = OmegaConf.load(CONFIGS / f"{name}.yaml")
     sizes = {key: value for key, value in SMALL.items() if key in loaded}
-    changed = OmegaConf.merge(loaded, sizes, {"dropout": 0.0}, options)
-    return OmegaConf.to_container(changed)
+    changed = OmegaConf.merge(loaded, sizes, {"dropout": 0.0, "width": 16}, options)
+    settings = OmegaConf.to_container(changed, resolve=True)
+    del settings["width"]  # what others refer to
+    return settings
 
 
 def small(name: str, vocabulary: int = VOCABULARY, seed: int = 0, **options: Any) -> Seq2Seq:

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from architectures import IDS, NAMES, VARIANTS, VOCABULARY, config, small
+from architectures import CONFIGS, IDS, NAMES, VARIANTS, VOCABULARY, config, small
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from torch import nn
 
@@ -129,12 +130,13 @@ def test_a_checkpoint_rebuilds_the_same_model(name: str, options: dict, tmp_path
 
 def test_the_default_models_have_about_as_many_parameters() -> None:
     def parameters(name: str) -> int:
-        path = f"configs/model/{name}.yaml"
-        settings = OmegaConf.to_container(OmegaConf.merge(OmegaConf.load(path), {"dropout": 0.1}))
+        whole = compose("train", [f"model={name}"])
+        settings = OmegaConf.to_container(whole.model, resolve=True)
         model: Seq2Seq = checkpoint.build(settings, 4000, 4000)
         return sum(p.numel() for p in model.parameters())
 
-    counts = {name: parameters(name) for name in ("rnn", "bahdanau", "transformer")}
+    with initialize_config_dir(str(CONFIGS.parent), version_base="1.3"):
+        counts = {name: parameters(name) for name in ("rnn", "bahdanau", "transformer")}
     assert max(counts.values()) <= 1.1 * min(counts.values()), counts
 
 
