@@ -10,7 +10,7 @@ from pathlib import Path
 
 import hydra
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
+from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -30,9 +30,13 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # the reader of our output has gone, as `| head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, InstantiationException) as error:
             if os.environ.get(TRACEBACK):
                 raise
+            if isinstance(error, InstantiationException):  # Hydra's wrapping of a constructor's
+                if not isinstance(error.__cause__, ValueError | OSError | TypeError):
+                    raise
+                error = error.__cause__
             fail(str(error))
         except KeyboardInterrupt:
             fail("interrupted", status=130)
@@ -42,7 +46,6 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
 
 def fail(message: str, status: int = 1) -> None:
     """Ends the program with one line on stderr."""
-    logging.getLogger().debug(message)
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
 
@@ -104,13 +107,13 @@ def _check_value(
     if "," in value_text and not value_text.startswith(("[", "{", "'", '"')):
         return  # a sweep: each job checks its own
     value = OmegaConf.select(compose(config_name, [*chosen, override]), key)
-    kinds = {bool: bool, int: int, float: (int, float), str: (str, int, float)}
+    kinds = {bool: bool, int: int, float: (int, float)}
     for kind, accepted in kinds.items():
         if type(default) is kind:
             wrong = not isinstance(value, accepted) or (kind is not bool and type(value) is bool)
             if wrong and value is not None:
-                name = {bool: "true or false", int: "a whole number", float: "a number"}
-                fail(f"{key}={value_text}: must be {name.get(kind, 'text')}, like {default}")
+                name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+                fail(f"{key}={value_text}: must be {name}, like {default}")
 
 
 def _keys(node: dict, prefix: str = "") -> list[str]:

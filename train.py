@@ -102,6 +102,7 @@ class _Parts(NamedTuple):
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     search: Search
+    bf16: bool
 
 
 def _corpus(config: DictConfig) -> tuple[ParallelCorpus, ParallelCorpus]:
@@ -129,7 +130,8 @@ def _parts(
     settings = config.training
     torch.manual_seed(config.seed)
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
-    model.to(device_of(config.device))
+    device = device_of(config.device)
+    model.to(device)
     sides = zip(tokenizers, (train.src, train.tgt), strict=True)
     return _Parts(
         model,
@@ -141,6 +143,7 @@ def _parts(
         instantiate(settings.optimizer)(model.parameters()),
         schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
         instantiate(config.search),
+        _bf16(config.precision, device),
     )
 
 
@@ -176,7 +179,7 @@ def _compose(
             "vocabularies": [tokenizer.size for tokenizer in tokenizers],
         },
         device=device,
-        bf16=_bf16(config.precision, device),
+        bf16=parts.bf16,
         **{name: settings[name] for name in _TRAINER_SETTINGS},
     )
 

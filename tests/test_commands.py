@@ -1,0 +1,301 @@
+"""The commands end to end on a toy corpus: train, resume, evaluate, translate, draw; and errors."""
+
+import importlib
+import io
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import toy
+import yaml
+from sacrebleu.metrics import BLEU
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+Command = Callable[..., str]
+TINY = [
+    "width=16",
+    "threads=1",
+    "precision=fp32",
+    "tokenizer=word",
+    "training.max_steps=40",
+    "training.validate_every=20",
+    "training.log_every=5",
+    "training.batch_tokens=200",
+    "training.warmup_steps=5",
+    "training.length_edges=[4,6]",
+    "training.length_minimum=1",
+]
+
+
+def call(module: str, *arguments: str) -> None:
+    """Runs a command in this process as if from the command line."""
+    before, sys.argv = sys.argv, [module, *arguments]
+    handlers = list(logging.getLogger().handlers)
+    try:
+        importlib.import_module(module).main()
+    finally:
+        sys.argv = before
+        logging.getLogger().handlers = handlers
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a toy corpus, where commands run."""
+    folder = tmp_path_factory.mktemp("work")
+    pairs = toy.pairs(300)
+    toy.write(folder, train=pairs[:240], dev=pairs[240:270], test=pairs[270:])
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    patch.setenv("SEQ2SEQ_CORPORA", str(folder / "corpora"))
+    yield folder
+    patch.undo()
+
+
+FILES = ["data=files"] + [
+    f"data.{split}_{side}={split}.{side}"  # relative: they resolve from where the command starts
+    for split in ("train", "dev", "test")
+    for side in ("src", "tgt")
+]
+
+
+@pytest.fixture(scope="module", params=["rnn", "bahdanau", "transformer"])
+def run(request: pytest.FixtureRequest, workplace: Path) -> Path:
+    call("train", *FILES, *TINY, f"model={request.param}", "name=a")
+    return workplace / "runs" / "files" / request.param / "a"
+
+
+def fails(capsys: pytest.CaptureFixture, module: str, *arguments: str) -> str:
+    """The one line that a command ends with; there is a non-zero status and no traceback."""
+    with pytest.raises(SystemExit) as ended:
+        call(module, *arguments)
+    assert ended.value.code not in (0, None)
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    return err.strip().splitlines()[-1]
+
+
+def scalars(run: Path) -> EventAccumulator:
+    events = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    events.Reload()
+    return events
+
+
+def test_a_run_folder_is_complete(run: Path) -> None:
+    there = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
+    assert {
+        "config.yaml",
+        "overrides.yaml",
+        "train.log",
+        "tokenizers/src.model",
+        "tokenizers/tgt.model",
+        "checkpoints/best.pt",
+        "checkpoints/last.pt",
+    } <= there
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert config["training"]["max_steps"] == 40 and config["chosen"]["data"] == "files"
+    assert "training.max_steps=40" in yaml.safe_load((run / "overrides.yaml").read_text())
+    assert "step 40" in (run / "train.log").read_text()
+
+
+def test_tensorboard_has_the_documented_curves_in_one_run(run: Path) -> None:
+    events = scalars(run)
+    tags = set(events.Tags()["scalars"])
+    assert {
+        *(f"train/{name}" for name in ("loss", "learning_rate", "gradient_norm")),
+        "train/tokens_per_second",
+        *(f"valid/{name}" for name in ("loss", "perplexity", "bleu", "chrf")),
+        "valid/bleu_by_length/1-4",
+        "best/bleu",
+    } <= tags
+    assert [event.step for event in events.Scalars("valid/bleu")] == [20, 40]
+    assert ("valid/alignment" in events.Tags()["images"]) == ("rnn" not in str(run))
+    assert not [path for path in run.iterdir() if path.is_dir() and path.name.isdigit()]
+    hyperparameters = events.SummaryMetadata("_hparams_/experiment")
+    assert hyperparameters.plugin_data.plugin_name == "hparams"
+
+
+def test_evaluation_gives_the_score_that_training_logged(run: Path) -> None:
+    call("evaluate", f"run={run}", "split=dev", "search=greedy", "checkpoint=last")
+    scores = json.loads((run / "evaluation" / "dev" / "scores.json").read_text())
+    logged = scalars(run).Scalars("valid/bleu")[-1].value
+    assert scores["bleu"]["score"] == pytest.approx(logged, abs=1e-4)
+
+
+def test_evaluation_writes_what_it_measured(run: Path) -> None:
+    call("evaluate", f"run={run}", "length_edges=[4,6]", "length_minimum=3")
+    folder = run / "evaluation" / "test"
+    hypotheses, references, sources = (
+        (folder / name).read_text(encoding="utf-8").split("\n")[:-1]
+        for name in ("hypotheses.fr", "references.fr", "sources.en")
+    )
+    scores = json.loads((folder / "scores.json").read_text())
+    assert len(hypotheses) == len(references) == len(sources) == scores["sentences"] == 30
+    expected = BLEU().corpus_score(hypotheses, [references]).score
+    assert scores["bleu"]["score"] == pytest.approx(expected)
+    assert sum(row["sentences"] for row in scores["by_length"]) == 30
+    assert [row["from"] for row in scores["by_length"]] == [1, 5, 7]
+    for key in ("chrf", "ter", "length_capped", "unknown_tokens", "checkpoint", "search"):
+        assert key in scores
+    assert (folder / "bleu_by_length.csv").read_text().startswith("from,to,sentences,bleu")
+    assert (folder / "bleu_by_length.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_moved_run_still_evaluates(run: Path, tmp_path: Path, monkeypatch) -> None:
+    import shutil
+
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(run, moved)
+    monkeypatch.chdir(tmp_path)
+    call("evaluate", "run=elsewhere", "checkpoint=[best,last]", "ter=false", "search=greedy")
+    assert json.loads((moved / "evaluation/test/scores.json").read_text())["ter"] is None
+
+
+def test_resuming_a_shorter_training_equals_the_longer_one(run: Path, workplace: Path) -> None:
+    from models import checkpoint
+
+    model = run.parent.name
+    # a constant rate, since a cosine depends on where training ends
+    rate = "training.schedule=constant"
+    call("train", *FILES, *TINY, f"model={model}", "name=whole", rate)
+    call("train", *FILES, *TINY, f"model={model}", "name=part", rate, "training.max_steps=20")
+    part = run.parent / "part"
+    call("train", f"resume={part}", "training.max_steps=40")
+    whole, resumed = (
+        checkpoint.load(folder / "checkpoints" / "last.pt")
+        for folder in (run.parent / "whole", part)
+    )
+    assert all(bool((whole["weights"][k] == v).all()) for k, v in resumed["weights"].items())
+    assert whole["progress"] == resumed["progress"]
+    for tag in ("train/loss", "valid/bleu"):
+        steps = [(event.step, event.value) for event in scalars(part).Scalars(tag)]
+        assert steps == [(e.step, e.value) for e in scalars(run.parent / "whole").Scalars(tag)]
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="utf-8"))
+
+
+def test_translation_is_line_for_line(run: Path, monkeypatch, capsys) -> None:
+    lines = "the cat sleeps\n\n  \t \nthe dog\u2028 sees\r\nthe big bird"
+    feed(monkeypatch, lines.encode())
+    call("scripts.translate", str(run))
+    out = capsys.readouterr().out.split("\n")
+    assert len(out) == 6 and out[1] == out[2] == out[5] == ""
+    feed(monkeypatch, b"the big bird\n")
+    call("scripts.translate", str(run))
+    assert capsys.readouterr().out == out[4] + "\n"
+
+
+def test_alternatives_do_not_change_the_best(run: Path, monkeypatch, capsys) -> None:
+    outputs = []
+    for options in ([], ["--n-best", "3"]):
+        feed(monkeypatch, b"the cat sees the dog\nthe bird\n")
+        call("scripts.translate", str(run), "--beam-size", "4", *options)
+        outputs.append(capsys.readouterr().out.splitlines())
+    assert [line.split("\t")[1] for line in outputs[1][::3]] == outputs[0]
+    feed(monkeypatch, b"x\n")
+    message = fails(capsys, "scripts.translate", str(run), "--n-best", "9", "--beam-size", "2")
+    assert message.startswith("error: --n-best 9 needs --beam-size 9")
+
+
+def test_a_very_long_line_is_cut_with_a_warning_that_names_it(
+    run: Path, monkeypatch, caplog
+) -> None:
+    feed(monkeypatch, b"the cat\n" + b"the dog sees " * 400 + b"\nthe bird\n")
+    call("scripts.translate", str(run), "--beam-size", "1")
+    assert "line 2 has 1200 tokens: only the first 1000 are read" in caplog.text
+
+
+def test_lines_that_are_not_utf8_are_named(run: Path, monkeypatch, capsys) -> None:
+    feed(monkeypatch, b"the cat\n\xe9t\xe9\n")
+    assert "line 2: not UTF-8" in fails(capsys, "scripts.translate", str(run))
+
+
+def test_alignments_are_drawn_where_there_is_attention(run: Path, capsys) -> None:
+    arguments = ("scripts.plot_alignments", str(run), "--source", "the big cat sees the dog")
+    if run.parent.name == "rnn":
+        assert "no attention" in fails(capsys, *arguments)
+        return
+    call(*arguments, "--target", "le chat gros voit le chien")
+    assert len(list((run / "figures").glob("*.png"))) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["model=bahdanu"], "did you mean 'bahdanau'?"),
+        (["data=bibel"], "did you mean 'bible'?"),
+        (["training.max_step=3"], "did you mean 'training.max_steps'?"),
+        (["training.max_steps=many"], "must be a whole number"),
+        (["training.learning_rate=fast"], "must be a number"),
+        (["+experiment=demoo"], "did you mean 'demo'?"),
+        (["nonsense"], "not of the form key=value"),
+        (["resume=runs/nowhere"], "no such run folder"),
+        ([*FILES, "tokenizer=bpe", "tokenizer.size=5000"], "at most"),
+        ([*FILES, "data.train_src=missing.en"], "missing.en"),
+        ([*FILES, *TINY, "model=transformer", "model.heads=3"], "multiple of model.heads=3"),
+        ([*FILES, *TINY, "training.schedule=linear"], "training.schedule"),
+        ([*FILES, *TINY, "search.beam_size=0"], "search.beam_size"),
+        ([*FILES, *TINY, "precision=fp64"], "precision"),
+        ([*FILES, *TINY, "device=cuda:9"], "device=cuda:9"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else None,
+)
+def test_training_refuses_in_one_line_and_leaves_nothing(
+    workplace: Path, capsys, arguments: list[str], message: str
+) -> None:
+    before = sorted((workplace / "runs").rglob("*"))
+    last = fails(capsys, "train", *arguments, "name=refused")
+    assert last.startswith("error: ") and message in last
+    assert sorted((workplace / "runs").rglob("*")) == before
+
+
+def test_unequal_files_are_refused_with_both_counts(workplace: Path, capsys) -> None:
+    (workplace / "short.tgt").write_text("le chat\n")
+    last = fails(capsys, "train", *FILES, *TINY, "data.train_tgt=short.tgt")
+    assert "240" in last and "1" in last and "short.tgt" in last
+
+
+def test_runs_are_never_overwritten(run: Path, capsys) -> None:
+    last = fails(capsys, "train", *FILES, *TINY, f"model={run.parent.name}", "name=a")
+    assert "not overwritten" in last and "resume=" in last
+
+
+def test_settings_do_not_change_on_resuming(run: Path, capsys) -> None:
+    assert "seed cannot change" in fails(capsys, "train", f"resume={run}", "seed=7")
+
+
+def test_a_damaged_checkpoint_is_named_and_the_other_stays_usable(
+    run: Path, tmp_path: Path, capsys
+) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    last = copy / "checkpoints" / "last.pt"
+    last.write_bytes(last.read_bytes()[:500])
+    assert "last.pt: damaged" in fails(capsys, "evaluate", f"run={copy}", "checkpoint=last")
+    assert "last.pt: damaged" in fails(capsys, "train", f"resume={copy}")
+    call("evaluate", f"run={copy}", "checkpoint=best", "ter=false", "search=greedy")
+    (copy / "checkpoints" / "best.pt").unlink()
+    assert "no checkpoint 'best'" in fails(capsys, "evaluate", f"run={copy}")
+    assert "no split" in (m := fails(capsys, "evaluate", f"run={run}", "split=tset")) or "tset" in m
+
+
+def test_every_job_of_a_sweep_has_its_own_folder_and_log(workplace: Path) -> None:
+    call("train", "-m", *FILES, *TINY, "training.max_steps=2", "model=rnn", "seed=1,2")
+    folders = [p for p in (workplace / "runs/files/rnn").iterdir() if p.name[0] == "2"]
+    assert len(folders) == 2
+    seeds = {yaml.safe_load((f / "config.yaml").read_text())["seed"] for f in folders}
+    assert seeds == {1, 2}
+    for folder in folders:
+        assert (folder / "train.log").read_text().count("RNN with") == 1
+
+
+def test_long_trainings_leave_no_figure_open(run: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    assert plt.get_fignums() == []

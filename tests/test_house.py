@@ -1,0 +1,72 @@
+"""Who may import whom: no arrow upward, no circle, each library in its own room."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAY_IMPORT = {
+    "data": {"data"},
+    "models": {"models"},
+    "evaluation": {"evaluation"},
+    "decoding": {"decoding", "models", "data"},
+    "training": {"training", "models", "data", "decoding", "evaluation"},
+    "scripts": {"decoding", "evaluation", "data", "cli"},
+    "train.py": {"training", "models", "data", "decoding", "cli"},
+    "evaluate.py": {"decoding", "evaluation", "data", "cli"},
+    "cli.py": set(),
+}
+ONLY_IN = {
+    "matplotlib": {"evaluation/figures.py"},
+    "omegaconf": {"train.py", "evaluate.py", "cli.py", "models/checkpoint.py"},
+    "sentencepiece": {"data/tokenizer.py"},
+}
+PAPERS = {"rnn", "bahdanau", "transformer"}
+FILES = [
+    path
+    for place in MAY_IMPORT
+    for path in ([ROOT / place] if place.endswith(".py") else sorted((ROOT / place).glob("*.py")))
+]
+
+
+def imports(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_imports_only_what_its_room_may(path: Path) -> None:
+    place = path.name if path.parent == ROOT else path.parent.name
+    rooms = {room.removesuffix(".py") for room in MAY_IMPORT}
+    ours = {name.split(".")[0] for name in imports(path)} & rooms
+    assert ours <= MAY_IMPORT[place]
+    if place == "scripts":
+        assert not any(name.startswith("scripts") for name in imports(path))
+    if place == "models" and path.stem in PAPERS:
+        others = {name.split(".")[1] for name in imports(path) if name.startswith("models.")}
+        assert not others & PAPERS
+    if place in ("evaluation",):
+        assert not any(name.startswith("torch") for name in imports(path))
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_each_library_has_its_room(library: str) -> None:
+    users = {
+        str(path.relative_to(ROOT))
+        for path in FILES
+        if any(name.split(".")[0] == library for name in imports(path))
+    }
+    assert users <= ONLY_IN[library]
+
+
+def test_packages_hold_their_rule_and_nothing_else() -> None:
+    for path in ROOT.glob("*/__init__.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        assert len(body) == 1 and isinstance(body[0].value, ast.Constant), path
