@@ -70,7 +70,7 @@ def _start(config: DictConfig, run_log: RunLog) -> Trainer:
     run_folder.write(folder, settings, job.overrides.task, tokenizers)
     run_log.begin(folder)
     writer = SummaryWriter(str(folder))
-    write_hyperparameters(writer, _flat(config))
+    write_hyperparameters(writer, _flat(settings))
     return _compose(config, parts, dev, tokenizers, folder, writer)
 
 
@@ -88,7 +88,7 @@ def _go_on(run: Run, run_log: RunLog) -> Trainer:
     writer = SummaryWriter(str(run.folder), purge_step=done + 1)
     trainer = _compose(config, parts, dev, tokenizers, run.folder, writer)
     if state is None:
-        write_hyperparameters(writer, _flat(config))
+        write_hyperparameters(writer, _flat(OmegaConf.to_container(config, resolve=True)))
     else:
         trainer.resume(state)
     return trainer
@@ -237,14 +237,15 @@ def _describe(trainer: Trainer) -> None:
     )
 
 
-def _flat(config: DictConfig) -> dict:
+def _flat(settings: dict) -> dict:
     """The settings as one level of dotted names, for TensorBoard."""
-    flat = {}
+    flat = {name: settings["chosen"][name] for name in ("data", "model")}
+    flat |= {name: settings[name] for name in ("width", "seed", "precision")}
     for group in ("data", "model", "training", "tokenizer", "search"):
-        for name, value in OmegaConf.to_container(config[group], resolve=True).items():
-            if not isinstance(value, dict | list) and value is not None:
+        for name, value in settings[group].items():
+            if not isinstance(value, dict | list) and value is not None and name != "_target_":
                 flat[f"{group}.{name}"] = value
-    return {**flat, "seed": config.seed}
+    return flat
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_tensorboard_has_the_documented_curves_in_one_run(run: Path) -> None:
     assert [event.step for event in events.Scalars("valid/bleu")] == [20, 40]
     assert ("valid/alignment" in events.Tags()["images"]) == ("rnn" not in str(run))
     assert not [path for path in run.iterdir() if path.is_dir() and path.name.isdigit()]
-    hyperparameters = events.SummaryMetadata("_hparams_/experiment")
+    hyperparameters = events.SummaryMetadata("_hparams_/session_start_info")
     assert hyperparameters.plugin_data.plugin_name == "hparams"
 
 

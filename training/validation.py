@@ -123,15 +123,16 @@ class Validation:
         )
         title = f"step {step}, forced to the reference"
         figure = alignment_figure(weights, src_words, tgt_words, title=title)
+        figure.set_dpi(200)  # or its small letters are a blur
         self.writer.add_figure("valid/alignment", figure, step)
 
 
 def write_hyperparameters(writer: SummaryWriter, settings: dict) -> None:
-    """The run's settings for TensorBoard's HParams table, beside its final metrics.
+    """The run's settings for TensorBoard's HParams table, beside its best scores (best/bleu, ...).
 
-    Written through the run's own writer: `add_hparams` would make a run of its own.
+    Written through the run's own writer, as `add_hparams` would make a run of its own; and without
+    the list of columns that it adds, as TensorBoard would take one run's list for all runs.
     """
     plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in settings.items()}
-    metrics = {f"best/{name}": 0.0 for name in Scores._fields}
-    for summary in hparams(plain, metrics):
-        writer.file_writer.add_summary(summary)
+    _, start, _ = hparams(plain, {})
+    writer.file_writer.add_summary(start)
