@@ -69,7 +69,8 @@ def _start(config: DictConfig, run_log: RunLog) -> Trainer:
     settings = {"chosen": chosen, **OmegaConf.to_container(config, resolve=True)}
     run_folder.write(folder, settings, job.overrides.task, tokenizers)
     run_log.begin(folder)
-    writer = SummaryWriter(str(folder))
+    # TensorBoard takes only the second start that it sees for a restart; this is the first
+    writer = SummaryWriter(str(folder), purge_step=0)
     write_hyperparameters(writer, _flat(settings))
     return _compose(config, parts, dev, tokenizers, folder, writer)
 
@@ -192,6 +193,7 @@ _TRAINER_SETTINGS = (
     "validate_every",
     "patience",
     "log_every",
+    "keep",
 )
 
 

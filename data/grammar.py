@@ -1,26 +1,57 @@
-"""A generated English-French corpus with gold word alignments: no download, any size and length."""
+"""A generated English-French corpus with gold word alignments: no download, any size and length.
+
+The sentences come from data/generator/ and the lexicon in data/lexicon/. Alignments are sure links
+over the words of evaluation.alignment.words, by these rules:
+
+- every French word is linked, content and function words and punctuation alike;
+- a word that translates several is linked to all: "will eat" to "mangera", "not" to "ne" and "pas",
+  "of the" to "du", "signed" to "a signé", "is eating" to "mange", "was signed": was to "a été";
+- a French word without an English counterpart (an article, "de" in a compound, "se" of a verb) is
+  linked to the content word that calls for it: "peace treaty": peace to "de paix", "Italy": to
+  "l'Italie", "the doctor's house": house to "la maison", 's and the to "du";
+- an English word without a French counterpart is linked to the French word that does its work
+  ("to eat" to "manger", "does" to the verb), or to none (the "and" of "two hundred and fifty").
+"""
 
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from typing import ClassVar
 
 from data.corpus import Corpus, Pair
-from data.grammar_nouns import held_out_pairs
-from data.grammar_sentences import Clauses
+from data.generator.adjuncts import MONTHS
+from data.generator.determiners import determiner_index
+from data.generator.fragments import finish, phrase
+from data.generator.nouns import held_out_pairs
+from data.generator.sentences import Sentences
+from data.generator.verbs import AFFIRMATIVE, PAST
 
 FIGURE_3A = "The agreement on the European Economic Area was signed in August 1992."
-SIDES = 16  # one in so many sources belongs to dev, one to test, by a stable hash
+SHARE = 10  # of so many sources one belongs to dev and one to test, by a stable hash
+PATIENCE = 20_000  # sentences made without a new one for the split, before it is given up
 
 
-def source_side(source: str) -> str:
-    """The split ("train", "dev" or "test") that a sentence belongs to, wherever it is made.
+@cache
+def generator(compose: bool) -> Sentences:
+    """The generator, made once; what it remembers between sentences changes none of them."""
+    return Sentences(compose)
 
-    A stable hash of its letters: case and punctuation do not count.
-    """
-    key = "".join(char for char in source.lower() if char not in ",.?'")
-    return {0: "dev", 1: "test"}.get(zlib.crc32(key.encode()) % SIDES, "train")
+
+PUNCTUATION = str.maketrans("", "", ",.?'")
+
+
+def source_key(source: str) -> str:
+    """A sentence without case and punctuation: sources alike in it are the same sentence."""
+    return source.translate(PUNCTUATION).lower()
+
+
+def side(source: str) -> str:
+    """The split ("train", "dev" or "test") that a source belongs to: a stable hash of its words."""
+    digest = zlib.crc32(source_key(source).encode("utf-8"))
+    return ("dev", "test")[digest % SHARE] if digest % SHARE < 2 else "train"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +59,8 @@ class Grammar(Corpus):
     """Generated sentences; see configs/data/grammar.yaml for the keys."""
 
     seed: int
-    sizes: dict[str, int]  # pairs of each split
-    min_words: int  # source words between spaces; every length is about equally frequent
+    sizes: Mapping[str, int]  # pairs of each split
+    min_words: int  # source words (between spaces): every length to max_words is as frequent
     max_words: int
     long_min_words: int  # the same of test_long
     long_max_words: int
@@ -41,46 +72,85 @@ class Grammar(Corpus):
         if self.source is not None:
             raise ValueError("data.source must be null: the grammar corpus is generated, not read")
         if set(self.sizes) != set(self.splits):
-            raise ValueError(f"data.sizes has one number for each of {', '.join(self.splits)}")
-        if not 3 <= self.min_words <= self.max_words < self.long_min_words <= self.long_max_words:
+            raise ValueError(f"data.sizes needs one number for each of {', '.join(self.splits)}")
+        for split, size in self.sizes.items():
+            if type(size) is not int or size < 1:
+                raise ValueError(f"data.sizes.{split} is a positive whole number, not {size!r}")
+        lengths = self.min_words, self.max_words, self.long_min_words, self.long_max_words
+        if not 3 <= lengths[0] <= lengths[1] < lengths[2] <= lengths[3] <= 80:
             raise ValueError(
-                "data: 3 <= min_words <= max_words < long_min_words <= long_max_words must hold, not"
-                f" {self.min_words}, {self.max_words}, {self.long_min_words}, {self.long_max_words}"
+                "data: 3 <= min_words <= max_words < long_min_words <= long_max_words <= 80 must"
+                f" hold, not {', '.join(map(str, lengths))}"
             )
 
     def read(self, split: str) -> Iterator[Pair]:
-        """The pairs of a split with their links, made afresh from the seed."""
-        rng = random.Random(f"{self.seed} {split}")
-        clauses = Clauses(compose=split == "test_compose")
-        clauses.rnd = rnd = rng.random
+        """The pairs of a split with their links, made afresh from the seed.
+
+        Distinct sources. None of dev or test is in train, by `side`; those of test_long are
+        longer, those of test_compose have a combination that train has not.
+        """
+        sentences = generator(compose=split == "test_compose")
+        rnd = random.Random(f"{self.seed} {split}").random
         low, high = self.min_words, self.max_words
         if split == "test_long":
             low, high = self.long_min_words, self.long_max_words
-        belongs = self._filter(split, clauses)
-        seen = {FIGURE_3A.lower()}
+        belongs = self._filter(split, sentences)
+        seen = {source_key(FIGURE_3A)}
         missing = self.sizes[split]
+        tries = 0
         while missing:
+            tries += 1
+            if tries > PATIENCE:
+                raise ValueError(
+                    f"data.sizes.{split}: {self.sizes[split]} distinct sentences of {low} to {high}"
+                    " words cannot be found; ask for fewer or longer ones"
+                )
             wanted = low + int(rnd() * (high - low + 1))
-            src, tgt, links, words = clauses.sentence(wanted)
+            sentences.rnd = rnd
+            src, tgt, links, words = sentences.sentence(wanted)
             if abs(words - wanted) > 2 or not low <= words <= high or not belongs(src):
                 continue
-            key = src.lower()
-            if key in seen:
-                continue
-            seen.add(key)
-            missing -= 1
-            yield Pair(src, tgt, links)
+            key = source_key(src)
+            if key not in seen:
+                seen.add(key)
+                missing -= 1
+                tries = 0
+                yield Pair(src, tgt, links)
 
-    def _filter(self, split: str, clauses: Clauses) -> Callable[[str], bool]:
-        """Which sources may be in the split; longer ones are never in training."""
+    def _filter(self, split: str, sentences: Sentences) -> Callable[[str], bool]:
+        """Which sources may be in the split."""
         if split == "test_long":
             return lambda src: True
         if split == "test_compose":
-            novel = held_out_pairs(clauses.nouns)
-            return lambda src: any(pair in novel for pair in _bigrams(src))
-        return lambda src: source_side(src) == split
+            novel = held_out_pairs(sentences.nouns)
+            return lambda src: not novel.isdisjoint(pairwise(_words(src)))
+        return lambda src: side(src) == split
 
 
-def _bigrams(sentence: str) -> list[tuple[str, str]]:
-    words = sentence.replace(",", "").rstrip(".?").split()
-    return list(zip(words, words[1:], strict=False))
+def _words(sentence: str) -> list[str]:
+    """The words in which adjectives stand right before their nouns."""
+    return sentence.translate(str.maketrans("", "", ",.?")).split()
+
+
+def figure_3a() -> Pair:
+    """The sentence of figure 3a in Bahdanau et al. (2015), which no split contains.
+
+    It is put together from the parts that other sentences are made of, so that it shows what the
+    model has learnt of them.
+    """
+    parts = generator(compose=False)
+    items = {item.en: item for item in reversed(parts.nouns.items)}
+    agreement, area = items["agreement"], items["European Economic Area"]
+    the = determiner_index("the")
+    noun = parts.nouns.core(agreement, 0, 0)
+    sign = next(frame for frame in parts.frames.all if frame.verb.en == "sign")
+    month, mois = MONTHS[7]
+    out = [
+        parts.plain[the][noun.shape],
+        noun,
+        parts.nouns.preposition("on", "sur")[the][area.fixed.shape],
+        area.fixed,
+        parts.verb(sign, PAST, AFFIRMATIVE, agreement.feature, passive=True),
+        phrase(f"in {month} 1992", f"en/0 {mois}/1 1992/2"),
+    ]
+    return Pair(*finish(out, "."))

@@ -36,6 +36,7 @@ class Translation(NamedTuple):
     """A sentence's translation, and how it came about."""
 
     text: str
+    tokens: list[int]  # what the search returned, without BOS and EOS
     pieces: list[str]
     score: float
     log_prob: float
@@ -115,7 +116,7 @@ class Translator:
         first_line: the number of the first sentence, for warnings.
         """
         sources = [normalise(sentence) for sentence in sentences]
-        results = [[Translation("", [], 0.0, 0.0, False, 0)] for _ in sources]
+        results = [[Translation("", [], [], 0.0, 0.0, False, 0)] for _ in sources]
         present = [i for i, source in enumerate(sources) if source]
         tokens = self._read(sources, first_line)
         self.model.eval()
@@ -129,16 +130,24 @@ class Translator:
                 results[i] = [self._write(hypothesis) for hypothesis in hypotheses]
         return results
 
-    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[Alignment]:
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str | Translation]
+    ) -> list[Alignment]:
         """The model's alignment while it is made to produce `targets`: forced decoding.
 
-        Raises ValueError for a model without attention.
+        A translation is aligned as the very tokens that the search returned, which need not be
+        those that its text would be split into. Raises ValueError for a model without attention.
         """
         if not self.has_attention:
             name = type(self.model).__name__
             raise ValueError(f"{name} has no attention, so there is no alignment to show")
         src = self._read([normalise(source) for source in sources])
-        tgt = self.tgt_tokenizer.encode([normalise(target) for target in targets])
+        tgt = [
+            target.tokens
+            if isinstance(target, Translation)
+            else self.tgt_tokenizer.encode([normalise(target)])[0]
+            for target in targets
+        ]
         alignments: list[Alignment | None] = [None] * len(src)
         self.model.eval()
         for group in self._groups(src, "aligning"):
@@ -170,6 +179,7 @@ class Translator:
         tokens = hypothesis.tokens
         return Translation(
             self.tgt_tokenizer.decode(tokens),
+            tokens,
             self.tgt_tokenizer.pieces(tokens),
             hypothesis.score,
             hypothesis.log_prob,

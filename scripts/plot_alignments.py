@@ -7,7 +7,6 @@ Without a target, the model's own translation is drawn. Several sentences: repea
 """
 
 import argparse
-import logging
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -16,11 +15,9 @@ from pathlib import Path
 from cli import command
 from data.corpus import normalise, read_lines
 from decoding.run import Run
-from decoding.translator import Translator, search_with
+from decoding.translator import Translation, Translator, search_with
 from evaluation.alignment import word_alignment, words
 from evaluation.figures import alignment_figure, save
-
-log = logging.getLogger(__name__)
 
 
 @command
@@ -31,20 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     translator = Translator.from_run(run, options.device, options.checkpoint)
     if not translator.has_attention:
         raise ValueError(f"{run.name} has no attention, so there is no alignment to draw")
-    pieces: list[list[str]] | None = None
+    produced: list[str] | list[Translation] = targets
     if not targets:
         search = search_with(options.beam_size, options.length_penalty)
-        translations = translator.translate(sources, search)
-        targets = [translation.text for translation in translations]
-        pieces = [translation.pieces for translation in translations]
+        produced = translator.translate(sources, search)
+        targets = [translation.text for translation in produced]
     for source, target in zip(sources, targets, strict=True):
         if not target.strip():
             raise ValueError(f"the translation of {source!r} is empty: there is nothing to draw")
     outputs = output_paths(options.output, run.folder / "figures", sources)
-    alignments = translator.align(sources, targets)
+    alignments = translator.align(sources, produced)
     for i, (source, target, aligned) in enumerate(zip(sources, targets, alignments, strict=True)):
-        if pieces is not None and aligned.tgt_pieces[:-1] != pieces[i]:
-            log.warning("%r was produced in other subwords than those drawn", target)
         drawn = word_alignment(
             aligned.weights,
             aligned.src_pieces,
@@ -57,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             drawn.matrix,
             drawn.src_words,
             drawn.tgt_words,
-            caption=caption(run, options.checkpoint, pieces is None, options.keep_end),
+            caption=caption(run, options.checkpoint, produced is targets, options.keep_end),
         )
         paths = save(figure, outputs[i])
         print(target)

@@ -1,4 +1,4 @@
-"""One thread a test process: small tensors gain nothing from more, and processes share the cores."""
+"""One thread a process: small tensors gain nothing from more, and processes share the cores."""
 
 import os
 

@@ -13,6 +13,12 @@ import toy
 import yaml
 from sacrebleu.metrics import BLEU
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator as PluginEventAccumulator,  # what the pages of TensorBoard read
+)
+
+from decoding.run import Run
+from decoding.translator import Translator, search_with
 
 Command = Callable[..., str]
 TINY = [
@@ -174,6 +180,25 @@ def test_resuming_a_shorter_training_equals_the_longer_one(run: Path, workplace:
         assert steps == [(e.step, e.value) for e in scalars(run.parent / "whole").Scalars(tag)]
 
 
+def test_a_killed_and_resumed_run_has_every_step_once_in_tensorboard(
+    workplace: Path, monkeypatch
+) -> None:
+    from training.trainer import Trainer
+
+    save = Trainer.save
+    monkeypatch.setattr(
+        Trainer, "save", lambda self, name: self.progress.step > 20 or save(self, name)
+    )
+    call("train", *FILES, *TINY, "model=rnn", "name=killed")  # the last checkpoint is of step 20
+    monkeypatch.undo()
+    run = workplace / "runs/files/rnn/killed"
+    call("train", f"resume={run}")
+    shown = PluginEventAccumulator(str(run), tensor_size_guidance={"scalars": 0})
+    shown.Reload()
+    for events in (scalars(run).Scalars("train/loss"), shown.Tensors("train/loss")):
+        assert [event.step for event in events] == [5, 10, 15, 20, 25, 30, 35, 40]
+
+
 def feed(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="utf-8"))
 
@@ -199,6 +224,18 @@ def test_alternatives_do_not_change_the_best(run: Path, monkeypatch, capsys) -> 
     feed(monkeypatch, b"x\n")
     message = fails(capsys, "scripts.translate", str(run), "--n-best", "9", "--beam-size", "2")
     assert message.startswith("error: --n-best 9 needs --beam-size 9")
+
+
+def test_the_matrix_belongs_to_the_returned_hypothesis(run: Path) -> None:
+    if run.parent.name == "rnn":
+        return
+    translator = Translator.from_run(Run(run))
+    sources = ["the big cat sees the dog", "the bird", "the dog hears the bird and sleeps"]
+    for translation in translator.translate(sources, search_with(3, 1.0)):
+        # other tokens that spell the same text, as a search may well return
+        aligned = translator.align(["the big cat"], [translation._replace(text="quite another")])[0]
+        assert aligned.tgt_pieces == [*translation.pieces, "</s>"]
+        assert aligned.weights.shape == (len(translation.tokens) + 1, 4)
 
 
 def test_a_very_long_line_is_cut_with_a_warning_that_names_it(

@@ -54,6 +54,7 @@ def trainer(folder: Path, name: str = "bahdanau", validate=None, **changes) -> T
         "validate_every": 4,
         "patience": None,
         "log_every": 2,
+        "keep": 0,
     } | changes
     return Trainer(
         model,
@@ -114,6 +115,12 @@ def test_the_best_checkpoint_is_the_best_one_and_the_last_one_the_last(tmp_path:
     for name, step in (("best", 8), ("last", 12)):
         content = checkpoints.load(tmp_path / "checkpoints" / f"{name}.pt")
         assert content["progress"]["step"] == step
+
+
+def test_the_latest_validations_are_kept_where_asked(tmp_path: Path) -> None:
+    trainer(tmp_path, max_steps=16, keep=2).fit()
+    names = {path.stem for path in (tmp_path / "checkpoints").iterdir()}
+    assert names == {"best", "last", "step_12", "step_16"}
 
 
 def test_patience_stops_after_so_many_validations_without_a_better_one(tmp_path: Path) -> None:

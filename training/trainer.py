@@ -2,6 +2,7 @@
 
 import logging
 import math
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 from data.batching import Batch, TrainingBatches
 from data.tokenizer import PAD
@@ -75,6 +77,7 @@ class Trainer:
         validate_every: int,
         patience: int | None,
         log_every: int,
+        keep: int,
     ) -> None:
         """identity: the model's config and vocabulary sizes, kept in every checkpoint."""
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
@@ -84,7 +87,7 @@ class Trainer:
         self.max_steps, self.accumulate = max_steps, accumulate
         self.clip_norm, self.label_smoothing = clip_norm, label_smoothing
         self.validate_every, self.patience = validate_every, patience
-        self.log_every = log_every
+        self.log_every, self.keep = log_every, keep
         self.learning_rate = optimizer.param_groups[0]["lr"]
         self.progress = Progress()
 
@@ -96,7 +99,7 @@ class Trainer:
         progress = self.progress
         window = _Window()
         bar = tqdm(total=self.max_steps, initial=progress.step, unit="step", disable=None)
-        with bar, _stop_signals() as asked_to_stop:
+        with bar, logging_redirect_tqdm(), _stop_signals() as asked_to_stop:
             while progress.step < self.max_steps and not progress.stopped_early:
                 loss, tokens, norm = self.update()
                 window.add(loss, tokens)
@@ -199,6 +202,18 @@ class Trainer:
         if improved:
             self.save("best")
         self.save("last")
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keeps the checkpoints of the latest validations as step_N.pt, to be averaged."""
+        if not self.keep:
+            return
+        shutil.copy(
+            self.checkpoints / "last.pt", self.checkpoints / f"step_{self.progress.step}.pt"
+        )
+        kept = sorted(self.checkpoints.glob("step_*.pt"), key=lambda p: int(p.stem[5:]))
+        for path in kept[: -self.keep]:
+            path.unlink()
 
     def save(self, name: str) -> None:
         """Writes checkpoints/NAME.pt: the weights, and all that going on from here needs."""

@@ -15,7 +15,7 @@ from data.batching import TokenArray, evaluation_batches
 from data.corpus import ParallelCorpus
 from data.tokenizer import PAD
 from decoding.translator import Search, Translator
-from evaluation.alignment import word_alignment
+from evaluation.alignment import word_alignment, words
 from evaluation.bleu import bleu_by_length
 from evaluation.figures import alignment_figure
 from models.seq2seq import Seq2Seq
@@ -118,11 +118,15 @@ class Validation:
     def _write_alignment(self, step: int) -> None:
         source, target = self.dev.src[self.shown], self.dev.tgt[self.shown]
         aligned = self.translator.align([source], [target])[0]
-        src_words, tgt_words, weights = word_alignment(
-            aligned.weights, aligned.src_pieces, aligned.tgt_pieces
+        drawn = word_alignment(
+            aligned.weights,
+            aligned.src_pieces,
+            aligned.tgt_pieces,
+            src_words=words(source),
+            tgt_words=words(target),
         )
         title = f"step {step}, forced to the reference"
-        figure = alignment_figure(weights, src_words, tgt_words, title=title)
+        figure = alignment_figure(drawn.matrix, drawn.src_words, drawn.tgt_words, title=title)
         figure.set_dpi(200)  # or its small letters are a blur
         self.writer.add_figure("valid/alignment", figure, step)
 

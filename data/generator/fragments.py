@@ -1,0 +1,163 @@
+"""Fragments: pieces of a sentence in both languages, with their word alignment.
+
+A sentence is fragments one after another in both languages; where the order differs (a clitic, an
+adjective, a question), it differs inside a fragment.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+# What counts as a word in the alignments: the same rule as evaluation.alignment.words.
+WORD = re.compile(r"'s\b|[^\W_]+(?:-[^\W_]+)*(?:'(?=\w)(?!s\b))?|[^\w\s]|_")
+
+Places = tuple[int, ...]  # positions of English words
+Words = list[tuple[str, Places]]  # French words with the English ones that they translate
+
+# No elision before these, though they start with a vowel or an h.
+NOT_ELIDED = frozenset(("haut", "haute", "hauts", "hautes", "huit", "onze", "Hongrie"))
+ELIDED = {"le": "l'", "la": "l'", "de": "d'", "ne": "n'", "que": "qu'", "je": "j'"}
+ELIDED |= {"me": "m'", "se": "s'"}
+CONSONANT, VOWEL, HE = 0, 1, 2  # how the French starts; HE: with "il" or "ils" (si -> s')
+PHARAOH = [f"{code >> 8}-{code & 255}" for code in range(1 << 16)]
+
+
+class Fragment(NamedTuple):
+    """A piece of a sentence; both texts end in a space, the French not after an elision."""
+
+    en: str
+    fr: str
+    links: Places  # 256 * English word + French word, from the fragment's start
+    size: int  # 256 * number of English words + number of French words
+    words: int  # English words between spaces, what lengths are counted in
+    initial: int  # CONSONANT, VOWEL or HE
+    shape: int  # of noun phrases: what determiners agree with (determiners.SHAPES)
+
+
+COMMA = Fragment(", ", ", ", (0,), (1 << 8) + 1, 0, CONSONANT, 0)
+
+
+def starts_with_vowel(french: str) -> bool:
+    """Whether "le", "de", "que" ... lose their vowel before this word."""
+    return french[0].lower() in "aeiouyhâàéèêëîïôöûùœæ" and french not in NOT_ELIDED
+
+
+def fragment(en: Sequence[str], fr: Words, shape: int = 0) -> Fragment:
+    """The fragment of these words; French ones lose their vowel before the next where they must."""
+    words = [word for word, _ in fr]
+    for place, word in enumerate(words[:-1]):
+        if word in ELIDED and starts_with_vowel(words[place + 1]):
+            words[place] = ELIDED[word]
+    text = (" ".join(words) + " " * bool(words)).replace("' ", "'")
+    links = tuple([(i << 8) + j for j, (_, places) in enumerate(fr) for i in places])
+    initial = CONSONANT
+    if words:
+        initial = HE if words[0] in ("il", "ils") else int(starts_with_vowel(words[0]))
+    english = " ".join(en)
+    counted = len(WORD.findall(english)) if "'" in english else len(english.split())
+    size = (counted << 8) + len(words)
+    spaced = len(english.replace(",", "").split())
+    return Fragment(english + " " * bool(en), text, links, size, spaced, initial, shape)
+
+
+def annotated(french: str) -> Words:
+    """French words with places, from "zone/2 économique/1 européenne/0"."""
+    parts = (token.partition("/") for token in french.split())
+    return [(word, tuple(map(int, places.split(",")))) for word, _, places in parts]
+
+
+def phrase(english: str, french: str) -> Fragment:
+    """The fragment of an annotated phrase of the lexicon."""
+    return fragment(english.split(), annotated(french))
+
+
+Forms = tuple[Fragment, Fragment, Fragment]
+
+
+def forms_before(english: str, french: str) -> Forms:
+    """A conjunction as it is before a consonant, a vowel, and il or ils: que, qu', qu'."""
+    plain = phrase(english, french)
+    vowel = he = plain
+    if plain.fr.endswith("que "):
+        vowel = he = plain._replace(fr=plain.fr.removesuffix("e ") + "'")
+    elif plain.fr.endswith("si "):
+        he = plain._replace(fr=plain.fr.removesuffix("i ") + "'")
+    return plain, vowel, he
+
+
+def merge(parts: Sequence[Fragment]) -> Fragment:
+    """Several fragments as one."""
+    starts = accumulate((part.size for part in parts), initial=0)
+    links = [
+        link + start for part, start in zip(parts, starts, strict=False) for link in part.links
+    ]
+    en, fr = "".join(part.en for part in parts), "".join(part.fr for part in parts)
+    size, words = sum(part.size for part in parts), sum(part.words for part in parts)
+    return Fragment(en, fr, tuple(links), size, words, parts[0].initial, 0)
+
+
+def possessed(article: Fragment, owner: Fragment, thing: Fragment, plural: bool) -> Fragment:
+    """English: preposition, owner, 's, thing. French: preposition and article, thing, de, owner.
+
+    `article` has an article that English lacks, aligned with the thing; `owner` starts with "de",
+    aligned with "'s" (English place -1). `plural`: whether the owner is.
+    """
+    before = article.size >> 8
+    mark = before + (owner.size >> 8)  # the place of "'s" in English
+    noun = mark + (thing.size >> 8)
+    article_size, thing_size = article.size & 255, thing.size & 255
+    links = []
+    for link in article.links:
+        english, french = link >> 8, link & 255
+        links.append(((noun if english == before else english) << 8) + french)
+    links += [link + ((mark + 1) << 8) + article_size for link in thing.links]
+    for link in owner.links:
+        english, french = link >> 8, link & 255
+        english = mark if english < 0 else before + english
+        links.append((english << 8) + article_size + thing_size + french)
+    name = owner.en.rstrip()
+    apostrophe = "'" if plural and name.endswith("s") else "'s"
+    return Fragment(
+        f"{article.en}{name}{apostrophe} {thing.en}",
+        article.fr + thing.fr + owner.fr,
+        tuple(links),
+        article.size + owner.size + thing.size + (1 << 8),
+        article.words + owner.words + thing.words,
+        article.initial if article.fr else thing.initial,
+        0,
+    )
+
+
+def around_subject(subject: Fragment, en: Sequence[str], fr: Words) -> Fragment:
+    """A question: the subject after the first English word and before all the French ones."""
+    verb = fragment(en, fr)
+    width, shift = subject.size >> 8, subject.size & 255
+    links = [link + (1 << 8) for link in subject.links]
+    for link in verb.links:
+        english, french = link >> 8, link & 255
+        links.append(((english + width if english else 0) << 8) + french + shift)
+    rest = " ".join([*en[1:], ""])
+    return Fragment(
+        f"{en[0]} {subject.en}{rest}",
+        subject.fr + verb.fr,
+        tuple(links),
+        subject.size + verb.size,
+        subject.words + verb.words,
+        subject.initial,
+        0,
+    )
+
+
+def finish(out: Sequence[Fragment], mark: str) -> tuple[str, str, str]:
+    """The sentence in both languages and its links in Pharaoh format; `mark` is "." or "?"."""
+    en_parts, fr_parts, linked, sizes, *_ = zip(*out, strict=True)
+    starts = list(accumulate(sizes, initial=0))
+    links = [link + start for some, start in zip(linked, starts, strict=False) for link in some]
+    links.append(starts[-1])  # the mark itself
+    links.sort()
+    en = "".join(en_parts).replace(" ,", ",")
+    fr = "".join(fr_parts).replace(" ,", ",")
+    en = en[0].upper() + en[1:-1] + mark
+    fr = fr[0].upper() + fr[1:-1] + (" ?" if mark == "?" else mark)
+    return en, fr, " ".join([PHARAOH[link] for link in links])

@@ -1,0 +1,191 @@
+"""Frames: what each verb takes, and who may do what in which mode (time and kind of clause)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from data.generator.determiners import Preposition
+from data.generator.inflection import MODALS, Verb, inflected, read_table
+from data.generator.nouns import Item, Nouns
+from data.generator.verbs import (
+    ADVERB,
+    AFFIRMATIVE,
+    FUTURE,
+    MID_ADVERBS,
+    NEVER,
+    NO_LONGER,
+    NOT,
+    PAST,
+    PAST_PROGRESSIVE,
+    PERFECT,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    WHEN_FUTURE,
+)
+
+# Modes: the times that clauses are about. WHEN is "when he comes, I will go", IF a simple present
+# after "if" and "every time that", WHILE "while he was sleeping", EARLIER what somebody in the past
+# said had happened, ONCE a single event after "as soon as".
+NOW, THEN, LATER, WHEN, IF, WHILE, EARLIER, ONCE = range(8)
+EVENTS = (  # mode -> English tenses of events, in the proportions wanted
+    (PRESENT, PRESENT, PRESENT, PRESENT, PROGRESSIVE, PROGRESSIVE, PROGRESSIVE, PERFECT, PERFECT),
+    (PAST, PAST, PAST, PAST, PAST, PAST_PROGRESSIVE),
+    (FUTURE,),
+    (WHEN_FUTURE,),
+    (PRESENT,),
+    (PAST_PROGRESSIVE,),
+    (PLUPERFECT,),
+    (PAST,),
+)
+STATES = (PRESENT, PAST, FUTURE, WHEN_FUTURE, PRESENT, PAST, PAST, PAST)
+PASSIVES = ((PRESENT, PERFECT), (PAST,), (FUTURE,), (), (), (), (PLUPERFECT,), (PAST,))
+# In a relative clause: "when the man who lives here comes" has a present in French as well.
+RELATIVE = (NOW, THEN, NOW, NOW, NOW, THEN, EARLIER, THEN)
+
+HUMAN = frozenset(("leader", "person", "kin", "name", "pronoun"))
+ANIMATE = HUMAN | {"animal", "inst", "country"}
+WORDS_OF = {"I": 1, "T": 3, "P": 3, "D": 6, "L": 4, "M": 4, "A": 2, "V": 5, "W": 4}
+ACTIONS = "ITPDLM"  # kinds of frames that one may want or learn to do
+LONGEST = 9  # words from which on every frame has room
+# The first and second persons of few verbs, to keep the French vocabulary small.
+_PERSONAL = "be want know hope think believe can must should love need"
+PERSONAL = frozenset(_PERSONAL.split())
+ADJUNCT_FLAGS = "tpcmwqed"
+
+
+@dataclass(eq=False)
+class Frame:
+    """What a verb takes: a row of verbs.tsv."""
+
+    kind: str
+    verb: Verb
+    key: int
+    flags: str
+    adjuncts: str  # the flags of adjuncts among them
+    least: int  # English words of verb and complement, at least
+    subjects: list[Item]
+    objects: list[Item]
+    preposition: Preposition  # before the object
+    french_preposition: str  # before an infinitive
+
+    @property
+    def state(self) -> bool:
+        """Whether it is a state: imparfait for the English past, no progressive."""
+        return "s" in self.flags
+
+    @property
+    def has_passive(self) -> bool:
+        """Whether its object may be the subject of a passive."""
+        return self.kind == "T" and not set("sx") & set(self.flags) and not self.verb.particle
+
+    def fits(self, mode: int) -> bool:
+        """Whether the verb is said in a mode."""
+        if self.verb.en in MODALS:
+            return mode == NOW or (self.verb.en == "can" and mode in (THEN, EARLIER, IF))
+        if mode in (WHEN, ONCE):
+            return not self.state and self.verb.en != "remain"
+        if mode == WHILE:
+            return not self.state and "n" not in self.flags
+        return mode != NOW or "o" not in self.flags
+
+
+class Frames:
+    """All frames, and for each item what it may do; fills the items' lists."""
+
+    def __init__(self, nouns: Nouns) -> None:
+        self.nouns = nouns
+        self.all = [self._frame(number, row) for number, row in enumerate(read_table("verbs.tsv"))]
+        for frame in self.all:
+            self._attach(frame)
+        known: dict[tuple[int, ...], list] = {}
+        for item in nouns.items:
+            key = tuple(frame.key for frame in item.frames)
+            if key not in known:
+                known[key] = tables(item.frames)
+            item.tables = known[key]
+        self.pronouns = self._pronouns()
+        self.polarities = [[_polarity(tense, state) for state in (0, 1)] for tense in range(8)]
+
+    def _frame(self, number: int, row: Sequence[str]) -> Frame:
+        en, past, fr, kind, subjects, objects, flags, *_ = row
+        kind, *preps = kind.split(":")
+        particle, table, french = "", self.nouns.preposition("", ""), "-"
+        if kind == "P" and preps[1] == "-":
+            kind, particle = "T", preps[0]  # "listen to": a direct object in French
+        elif kind == "P":
+            table = self.nouns.preposition(*preps)
+        elif kind == "V":
+            french = preps[0]
+        verb = inflected(en, past, fr, particle)
+        return Frame(
+            kind,
+            verb,
+            number,
+            flags,
+            "".join(f for f in flags if f in ADJUNCT_FLAGS),
+            WORDS_OF.get(kind, 0) + bool(verb.particle),
+            self.nouns.select(subjects),
+            self.nouns.select(objects),
+            table,
+            french,
+        )
+
+    def _attach(self, frame: Frame) -> None:
+        """Adds the frame to its subjects and its direct objects."""
+        for item in {id(item): item for item in frame.subjects}.values():
+            if frame.kind in WORDS_OF and (frame.kind != "A" or item.predicates):
+                item.frames.append(frame)
+            if frame.kind in ACTIONS and not set("su") & set(frame.flags):
+                item.actions.append(frame)
+        if frame.kind == "T":
+            for item in {id(item): item for item in frame.objects}.values():
+                item.objects_of.append(frame)
+
+    def _pronouns(self) -> list[Item]:
+        """he, she, they, I, we, you as items that do what citizens do."""
+        citizen = next(item for item in self.nouns.items if item.lemma == "citizen")
+        personal = [frame for frame in citizen.frames if frame.verb.en in PERSONAL]
+        made = []
+        for lemma, feature in (("he", 0), ("she", 1), ("they", 2), ("I", 4), ("we", 5), ("you", 6)):
+            item = Item(lemma, "pronoun", feature, predicates=citizen.predicates)
+            item.frames = personal if feature > 3 else citizen.frames
+            item.actions = citizen.actions
+            item.tables = tables(item.frames)
+            if feature > 3:  # compound tenses need only "have" and "be"
+                item.tables[THEN : ONCE + 1] = [
+                    citizen.tables[mode] if mode in (THEN, EARLIER, ONCE) else item.tables[mode]
+                    for mode in range(THEN, ONCE + 1)
+                ]
+            made.append(item)
+        return made
+
+
+def tables(frames: list[Frame]) -> list[list[list[Frame]]]:
+    """Frames by mode and by the number of words that there is room for."""
+    return [
+        [[f for f in fitting if f.least + (mode == LATER) <= words] for words in range(LONGEST + 1)]
+        for mode in range(8)
+        if (fitting := [f for f in frames if f.fits(mode)]) is not None
+    ]
+
+
+def _polarity(tense: int, state: int) -> list[int]:
+    """Negations and adverbs that may go with the tense, in the proportions wanted."""
+    names = {PAST: "past", PERFECT: "perfect", PLUPERFECT: "perfect", FUTURE: "future"}
+    names |= {PRESENT: "present", PROGRESSIVE: "progressive"}
+    name = "none" if state else names.get(tense, "none")
+    adverbs = [ADVERB + i for i, adverb in enumerate(MID_ADVERBS) if name in adverb.times]
+    negations = [NOT] * 4
+    if tense not in (PROGRESSIVE, PAST_PROGRESSIVE, WHEN_FUTURE) and not state:
+        negations += [NEVER] * 2
+    if tense in (PRESENT, FUTURE) or (state and tense == PAST):
+        negations.append(NO_LONGER)
+    return [AFFIRMATIVE] * 38 + negations + adverbs[:8]
+
+
+# With these no time is said: not "he never comes every day".
+TIMELESS = {NEVER, NO_LONGER} | {
+    ADVERB + place
+    for place, adverb in enumerate(MID_ADVERBS)
+    if adverb.en not in ("probably", "finally", "certainly", "also")
+}

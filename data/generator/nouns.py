@@ -1,0 +1,257 @@
+"""Nouns and names with what may modify them: adjectives, compounds, complements."""
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+
+from data.generator.determiners import Preposition, determiner_index, preposition
+from data.generator.fragments import Fragment, annotated, fragment, starts_with_vowel
+from data.generator.inflection import (
+    adjective_forms,
+    article_a,
+    english_plural,
+    french_plural,
+    read_table,
+)
+
+HELD_OUT_SHARE = 20  # one adjective-noun combination in so many occurs in test_compose only
+
+Recipe = tuple[tuple[int, ...], tuple[str, str] | None]  # adjectives; a compound's modifier
+
+
+def held_out(adjective: str, noun: str) -> bool:
+    """Whether this combination is kept for test_compose, by a stable hash of the lemmas."""
+    return zlib.crc32(f"{adjective} {noun}".encode()) % HELD_OUT_SHARE == 0
+
+
+@dataclass(frozen=True)
+class Adjective:
+    """An adjective in both languages."""
+
+    en: str
+    forms: tuple[str, str, str, str, str]  # m, f, mp, fp, m before a vowel
+    place: str  # pre, post, attr or pred: see adjectives.tsv
+    layer: int  # order among English adjectives
+    selects: Callable[["Item"], bool]
+
+    @property
+    def before_noun(self) -> bool:
+        """Whether it stands before the French noun."""
+        return self.place in ("pre", "attr")
+
+
+@dataclass(eq=False)
+class Item:
+    """A noun in one number, a name, or a pronoun: all that phrases about it are made of."""
+
+    lemma: str
+    noun_class: str
+    feature: int  # see inflection.py
+    en: str = ""
+    fr: list[str] = field(default_factory=list)
+    determiners: list[int] = field(default_factory=list)  # places in DETERMINERS
+    doubles: list[int] = field(default_factory=list)  # those of two English words
+    place: dict[str, str] = field(default_factory=dict)  # English preposition -> French one
+    complement_specs: list[tuple[str, str, str]] = field(default_factory=list)
+    fixed: Fragment | None = None  # the name, if it is one
+    cores: list[list] = field(default_factory=list)  # by number of modifiers: Fragment or Recipe
+    complements: list[tuple[Preposition, list["Item"]]] = field(default_factory=list)
+    predicates: list[int] = field(default_factory=list)  # adjectives that it may be said to be
+    frames: list = field(default_factory=list)  # what it may do (frames.py)
+    tables: list = field(default_factory=list)  # these by mode and number of words
+    actions: list = field(default_factory=list)  # what it may want, decide, learn ... to do
+    objects_of: list = field(default_factory=list)  # verbs that it may be the direct object of
+
+
+class Nouns:
+    """All nouns and names.
+
+    With `compose`, modifiers are the combinations held out for test_compose wherever a noun has
+    some; without, they are all the others.
+    """
+
+    def __init__(self, compose: bool) -> None:
+        self.compose = compose
+        self.members: dict[str, list[str]] = {}
+        self.class_determiners: dict[str, list[str]] = {}
+        for name, content, *_ in read_table("classes.tsv"):
+            words = content.split()
+            known = words[0] in self.members or words[0] in self.class_determiners
+            (self.members if known else self.class_determiners)[name] = words
+        self.adjectives = [
+            Adjective(row[0], adjective_forms(row), row[2], int(row[3]), self.selector(row[4]))
+            for row in read_table("adjectives.tsv")
+        ]
+        self.compounds: dict[str, list[tuple[str, str]]] = {}
+        for modifier, french, heads, *_ in read_table("compounds.tsv"):
+            for head in heads.split():
+                self.compounds.setdefault(head, []).append((modifier, french))
+        self.stacks = cache(self._stacks)
+        self.preposition = cache(preposition)
+        self.items = [*self._nouns(), *self._names()]
+        for item in self.items:
+            self._modifiers(item)
+            item.complements = [
+                (self.preposition(en, fr), self.select(classes))
+                for en, fr, classes in item.complement_specs
+            ]
+
+    def selector(self, text: str) -> Callable[[Item], bool]:
+        """Whether an item is meant by classes, shorthands and "class=noun" in a lexicon column."""
+        classes, lemmas = set(), set()
+        todo = text.split()
+        while todo:
+            word = todo.pop()
+            if "=" in word:
+                lemmas.add(word.partition("=")[2])
+            elif word in self.members:
+                todo += self.members[word]
+            elif word in self.class_determiners:
+                classes.add(word)
+            else:
+                raise ValueError(f"{word!r} in the lexicon is no class of classes.tsv")
+        return lambda item: item.noun_class in classes or item.lemma in lemmas
+
+    def select(self, text: str) -> list[Item]:
+        """The items meant, singulars twice, so that they are chosen oftener than plurals."""
+        meant = self.selector(text)
+        return [i for i in self.items if meant(i) for _ in range(1 if i.feature & 2 else 2)]
+
+    def _nouns(self) -> Iterable[Item]:
+        for row in read_table("nouns.tsv"):
+            en, fr, gender, kind, en_plural, fr_plural, place, complement, *_ = row
+            places = dict(part.split(":") for part in place.strip("-").split(",") if part)
+            specs = []
+            for part in complement.strip("-").split(";") if complement.strip("-") else []:
+                en_prep, fr_prep, classes = part.split(":")
+                specs.append((en_prep, fr_prep, classes.replace(",", " ")))
+            words = fr.split()
+            forms = [(0, en, words)]
+            if en_plural != "0":
+                many = [french_plural(words[0]), *words[1:]]
+                many = fr_plural.split() if fr_plural not in ("", "-") else many
+                forms.append((2, en_plural.strip("-") or english_plural(en), many))
+            for number, english, french in forms:
+                kinds = self.class_determiners[kind]
+                kinds = [k.strip("+-") for k in kinds if not k.startswith("-" if number else "+")]
+                doubles = ["other", "same"] if len(forms) == 2 and kind != "kin" else []
+                if doubles:
+                    doubles += ["all", "all"] if number else ["first", "last", "second", "third"]
+                indices = [[determiner_index(k) for k in names] for names in (kinds, doubles)]
+                feature = number + (gender == "f")
+                yield Item(en, kind, feature, english, french, *indices, places, specs)
+
+    def _names(self) -> Iterable[Item]:
+        for en, fr, gender, kind, place, *_ in read_table("names.tsv"):
+            feature = ("m", "f", "mp", "fp").index(gender)
+            words = annotated(fr if "/" in fr else fr + "/0")
+            fixed = fragment(en.split(), words, shape_of(feature, words[0][0], False, en))
+            where = "en" if place else "à"
+            places = {"in": where, "to": where} if kind in ("city", "country") else {}
+            kinds = ["the"] if kind in ("inst", "zone") else self.class_determiners[kind]
+            dets = [determiner_index(kinds[0])]
+            yield Item(en, kind, feature, en, [fr], dets, [], places, [], fixed)
+
+    def _modifiers(self, item: Item) -> None:
+        """Fills the item's predicates and the recipes of its cores, by number of modifiers."""
+        meant = [i for i, adjective in enumerate(self.adjectives) if adjective.selects(item)]
+        held = {i for i in meant if held_out(self.adjectives[i].en, item.lemma)}
+        item.predicates = [
+            i
+            for i in meant
+            if i not in held and self.adjectives[i].place != "attr" and self.adjectives[i].layer < 5
+        ]
+        if item.fixed is not None:
+            item.cores = [[item.fixed], [], [], []]
+            return
+        before = tuple(i for i in meant if self.adjectives[i].place != "pred")
+        compounds = self.compounds.get(item.lemma, [])
+        pairs, triples, outer = self.stacks(before)
+        recipes: list[list[Recipe]] = [
+            [((i,), None) for i in before] + [((), compound) for compound in compounds],
+            [(pair, None) for pair in pairs]
+            # Not "good chocolate cake" where "good chocolate" is held out.
+            + [
+                ((i,), compound)
+                for i, compound in product(outer, compounds)
+                if not held_out(self.adjectives[i].en, compound[0])
+            ],
+            [(triple, None) for triple in triples],
+        ]
+        item.cores = [[((), None)], *(self._allowed(some, held) for some in recipes)]
+
+    def _stacks(self, before: Sequence[int]) -> tuple[list, list, list[int]]:
+        """Adjectives that go together, in English order: pairs, triples; those over a compound."""
+        pairs = [(i, j) for i, j in product(before, before) if self._stack(i, j)]
+        inner: dict[int, list[int]] = {}
+        for i, j in pairs:
+            inner.setdefault(i, []).append(j)
+        first = [(i, j) for i, j in pairs if self.adjectives[i].before_noun]
+        triples = [
+            (i, j, k)
+            for i, j in first
+            if not self.adjectives[j].before_noun
+            for k in inner.get(j, [])
+        ]
+        outer = [i for i in before if self.adjectives[i].before_noun]
+        outer += [i for i in before if self.adjectives[i].layer == 5]
+        return pairs, triples, outer
+
+    def _stack(self, outer: int, inner: int) -> bool:
+        first, second = self.adjectives[outer], self.adjectives[inner]
+        if first.layer >= second.layer:
+            return False
+        if second.before_noun:
+            return first.en == "beautiful" and second.en in ("small", "old")
+        return second.layer >= 4 or (first.before_noun and first.layer == 1)
+
+    def _allowed(self, recipes: list[Recipe], held: set[int]) -> list[Recipe]:
+        """The recipes of this split; the held-out ones where `compose` finds some."""
+        out, free = [], []
+        for recipe in recipes:
+            (free if held.isdisjoint(recipe[0]) else out).append(recipe)
+        return out if self.compose and out else free
+
+    def core(self, item: Item, modifiers: int, pick: int) -> Fragment:
+        """The noun with its modifiers, made from its recipe at first use."""
+        choices = item.cores[modifiers]
+        made = choices[pick]
+        if made.__class__ is not Fragment:
+            made = choices[pick] = self._build(item, *made)
+        return made
+
+    def _build(
+        self, item: Item, adjectives: tuple[int, ...], compound: tuple[str, str] | None
+    ) -> Fragment:
+        chosen = [self.adjectives[i] for i in adjectives]
+        english = [a.en for a in chosen] + ([compound[0]] if compound else []) + [item.en]
+        noun_place = len(english) - 1
+        words = [(word, (noun_place,)) for word in item.fr]
+        if compound:
+            parts = compound[1].replace("d'", "d' ").split()
+            words += [(word, (noun_place - 1,)) for word in parts]
+        for place, adjective in reversed(list(enumerate(chosen))):
+            if adjective.before_noun:
+                vowel = item.feature == 0 and starts_with_vowel(words[0][0])
+                words.insert(0, (adjective.forms[4 if vowel else item.feature], (place,)))
+            else:
+                words.append((adjective.forms[item.feature], (place,)))
+        first = any(a.before_noun for a in chosen)
+        return fragment(english, words, shape_of(item.feature, words[0][0], first, english[0]))
+
+
+def shape_of(feature: int, french: str, adjective_first: bool, english: str) -> int:
+    """What determiners agree with, as one number (see determiners.py)."""
+    vowel, an = starts_with_vowel(french), article_a(english) == "an"
+    return feature + 4 * vowel + 8 * adjective_first + 16 * an
+
+
+def held_out_pairs(nouns: Nouns) -> set[tuple[str, str]]:
+    """English adjective and noun, as they stand in a sentence, of the held-out combinations."""
+    return {
+        (adjective.en, item.en)
+        for adjective, item in product(nouns.adjectives, nouns.items)
+        if adjective.selects(item) and held_out(adjective.en, item.lemma)
+    }
