@@ -82,8 +82,11 @@ def _go_on(run: Run, run_log: RunLog) -> Trainer:
     state = checkpoints.load(last) if last.is_file() else None
     train, dev = _corpus(config)
     tokenizers = run.tokenizers()
+    if state:
+        checkpoints.check_vocabularies(last, state, [t.digest for t in tokenizers])
     parts = _parts(config, train, tokenizers)
     run_log.begin(run.folder)
+    run_folder.write_settings(run.folder, OmegaConf.to_container(config), "config")
     # events after the checkpoint belong to the part that is now done again
     done = state["progress"]["step"] if state else -1
     writer = SummaryWriter(str(run.folder), purge_step=done + 1)
@@ -178,6 +181,7 @@ def _compose(
         identity={
             "model": OmegaConf.to_container(config.model, resolve=True),
             "vocabularies": [tokenizer.size for tokenizer in tokenizers],
+            "digests": [tokenizer.digest for tokenizer in tokenizers],
         },
         device=device,
         bf16=parts.bf16,
@@ -210,7 +214,6 @@ def _resumed_config(run: Run, overrides: list[str]) -> DictConfig:
                 f"({run.folder}/config.yaml); only {', '.join(CHANGEABLE)} may be given"
             )
         config.merge_with_dotlist([override])
-    config.resume = str(run.folder)
     return config
 
 

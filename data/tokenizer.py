@@ -41,6 +41,11 @@ class Tokenizer:
             raise ValueError(f"{path}: not a SentencePiece model ({error})") from error
 
     @property
+    def digest(self) -> str:
+        """A hash of the vocabulary, by which a checkpoint knows the one it was trained with."""
+        return hashlib.sha256(self.model).hexdigest()
+
+    @property
     def size(self) -> int:
         return self._processor.get_piece_size()
 

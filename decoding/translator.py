@@ -94,8 +94,11 @@ class Translator:
     ) -> "Translator":
         """The translator of a run; checkpoint: best, last, a file, or several to average."""
         names = [checkpoint] if isinstance(checkpoint, str) else checkpoint
-        model = checkpoints.restore([run.checkpoint(name) for name in names])
-        return cls(model, *run.tokenizers(), device_of(device))
+        tokenizers = run.tokenizers()
+        model = checkpoints.restore(
+            [run.checkpoint(name) for name in names], [t.digest for t in tokenizers]
+        )
+        return cls(model, *tokenizers, device_of(device))
 
     @property
     def has_attention(self) -> bool:

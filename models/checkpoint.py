@@ -50,16 +50,30 @@ def load(path: Path) -> dict[str, Any]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, OSError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
         raise ValueError(f"{path}: damaged, or not a checkpoint of this project") from error
-    if not isinstance(content, dict) or not {"model", "vocabularies", "weights"} <= content.keys():
+    if (
+        not isinstance(content, dict)
+        or not {"model", "vocabularies", "digests", "weights"} <= content.keys()
+    ):
         raise ValueError(f"{path}: not a checkpoint of this project")
     return content
 
 
-def restore(paths: Sequence[Path]) -> Seq2Seq:
-    """The trained model of a checkpoint, in evaluation mode; the mean weights of several."""
+def check_vocabularies(path: Path, content: dict[str, Any], digests: Sequence[str]) -> None:
+    """Raises ValueError if a checkpoint was trained with other vocabularies than these."""
+    if content["digests"] != list(digests):
+        raise ValueError(f"{path}: trained with other vocabularies than those in its run folder")
+
+
+def restore(paths: Sequence[Path], digests: Sequence[str]) -> Seq2Seq:
+    """The trained model of a checkpoint, in evaluation mode; the mean weights of several.
+
+    digests: of the source and target vocabularies that will be used with it. Raises ValueError if
+    they are not those of training, or if the checkpoints are of different architectures.
+    """
     contents = [load(path) for path in paths]
     first = contents[0]
     for path, content in zip(paths, contents, strict=True):
+        check_vocabularies(path, content, digests)
         if content["model"] != first["model"]:
             raise ValueError(f"{path}: another architecture than {paths[0]}; cannot be averaged")
     model = build(first["model"], *first["vocabularies"])

@@ -9,7 +9,8 @@ from architectures import VOCABULARY, config, small
 
 from models import checkpoint
 
-IDENTITY = {"model": config("rnn"), "vocabularies": [VOCABULARY, VOCABULARY]}
+DIGESTS = ["of the source", "of the target"]
+IDENTITY = {"model": config("rnn"), "vocabularies": [VOCABULARY, VOCABULARY], "digests": DIGESTS}
 
 
 def content(seed: int = 0) -> dict:
@@ -65,7 +66,7 @@ def test_several_checkpoints_are_averaged(tmp_path: Path) -> None:
     paths = [tmp_path / f"{seed}.pt" for seed in range(3)]
     for seed, path in enumerate(paths):
         checkpoint.save(path, content(seed))
-    mean = dict(checkpoint.restore(paths).named_parameters())
+    mean = dict(checkpoint.restore(paths, DIGESTS).named_parameters())
     for name, parameter in mean.items():
         parts = torch.stack([content(seed)["weights"][name] for seed in range(3)])
         torch.testing.assert_close(parameter.data, parts.mean(0))
@@ -77,4 +78,10 @@ def test_other_architectures_cannot_be_averaged(tmp_path: Path) -> None:
     weights = small("rnn", hidden=8).state_dict()
     checkpoint.save(tmp_path / "b.pt", {**IDENTITY, "model": other, "weights": weights})
     with pytest.raises(ValueError, match=r"b\.pt: another architecture"):
-        checkpoint.restore([tmp_path / "a.pt", tmp_path / "b.pt"])
+        checkpoint.restore([tmp_path / "a.pt", tmp_path / "b.pt"], DIGESTS)
+
+
+def test_other_vocabularies_than_those_of_training_are_reported(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "a.pt", content())
+    with pytest.raises(ValueError, match=r"a\.pt: trained with other vocabularies"):
+        checkpoint.restore([tmp_path / "a.pt"], ["of the source", "of another"])

@@ -175,6 +175,7 @@ def test_resuming_a_shorter_training_equals_the_longer_one(run: Path, workplace:
     )
     assert all(bool((whole["weights"][k] == v).all()) for k, v in resumed["weights"].items())
     assert whole["progress"] == resumed["progress"]
+    assert yaml.safe_load((part / "config.yaml").read_text())["training"]["max_steps"] == 40
     for tag in ("train/loss", "valid/bleu"):
         steps = [(event.step, event.value) for event in scalars(part).Scalars(tag)]
         assert steps == [(e.step, e.value) for e in scalars(run.parent / "whole").Scalars(tag)]

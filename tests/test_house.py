@@ -22,7 +22,12 @@ ONLY_IN = {
     "omegaconf": {"train.py", "evaluate.py", "cli.py", "models/checkpoint.py"},
     "sentencepiece": {"data/tokenizer.py"},
 }
-PAPERS = {"rnn", "bahdanau", "transformer"}
+PAPERS = {path.stem for path in (ROOT / "models").glob("*.py")} - {
+    "__init__",
+    "seq2seq",
+    "recurrent",
+    "checkpoint",
+}
 FILES = [
     path
     for place in MAY_IMPORT

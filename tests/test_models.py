@@ -120,9 +120,13 @@ def test_the_future_does_not_leak(name: str, options: dict) -> None:
 @every_architecture
 def test_a_checkpoint_rebuilds_the_same_model(name: str, options: dict, tmp_path) -> None:
     model = small(name, **options)
-    content = {"model": config(name, **options), "vocabularies": [VOCABULARY] * 2}
+    content = {
+        "model": config(name, **options),
+        "vocabularies": [VOCABULARY] * 2,
+        "digests": ["a", "b"],
+    }
     checkpoint.save(tmp_path / "a.pt", {**content, "weights": model.state_dict()})
-    again = checkpoint.restore([tmp_path / "a.pt"])
+    again = checkpoint.restore([tmp_path / "a.pt"], ["a", "b"])
     (src, mask), tgt = sentences([5, 3]), targets(2, 6)
     assert torch.equal(again(src, mask, tgt).logits, model(src, mask, tgt).logits)
     assert not again.training

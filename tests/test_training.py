@@ -64,7 +64,11 @@ def trainer(folder: Path, name: str = "bahdanau", validate=None, **changes) -> T
         validate or (lambda step: Scores(1.0, -((step - 8) ** 2))),  # best at step 8
         folder,
         SummaryWriter(str(folder)),
-        identity={"model": settings, "vocabularies": [SRC.size, TGT.size]},
+        identity={
+            "model": settings,
+            "vocabularies": [SRC.size, TGT.size],
+            "digests": [SRC.digest, TGT.digest],
+        },
         device=CPU,
         **options,
     )

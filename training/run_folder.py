@@ -1,6 +1,7 @@
 """The folder that a training leaves: made once, never overwritten, with its own log."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -47,9 +48,16 @@ def write(
     for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
         (folder / "tokenizers" / f"{side}.model").write_bytes(tokenizer.model)
     # the settings come last: a folder that has them is whole
-    for name, content in (("overrides", list(overrides)), ("config", dict(config))):
-        text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    write_settings(folder, list(overrides), "overrides")
+    write_settings(folder, dict(config), "config")
+
+
+def write_settings(folder: Path, content: Any, name: str) -> None:
+    """Writes folder/NAME.yaml all or nothing."""
+    temporary = folder / f".{name}.tmp"
+    text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, folder / f"{name}.yaml")
 
 
 class RunLog:
