@@ -120,7 +120,7 @@ class Adjuncts:
             WHEN_FUTURE: [f for f in times["future"] if f.words <= 2],
             PERFECT: [],
             PROGRESSIVE: times["progressive"],
-            PAST_PROGRESSIVE: [f for f in past if not f.en.startswith("for ")],
+            PAST_PROGRESSIVE: [f for f in past if not f.en.startswith(("for ", "afterwards"))],
             PLUPERFECT: [f for f in past if f.en.startswith(("before", "during", "in 1", "on 1"))],
         }
         self.states = {

@@ -1,52 +1,13 @@
-"""Clauses appended to a sentence: who does what, to a wanted number of words."""
+"""Clauses appended to a sentence: active, passive, and "there is"."""
 
 from itertools import product
 
 from data.generator.determiners import ANY_NUMBER, SHORT_NUMBERS, determiner_index
-from data.generator.fragments import Fragment, forms_before, fragment, phrase
-from data.generator.frames import (
-    ANIMATE,
-    EVENTS,
-    HUMAN,
-    LATER,
-    LONGEST,
-    NOW,
-    ONCE,
-    PASSIVES,
-    RELATIVE,
-    STATES,
-    THEN,
-    TIMELESS,
-    WHEN,
-    WHILE,
-    Frame,
-)
+from data.generator.fragments import Fragment, fragment
+from data.generator.frames import LATER, LONGEST, NOW, ONCE, PASSIVES, RELATIVE, THEN, WHEN, WHILE
 from data.generator.nouns import Item
-from data.generator.phrases import Phrases
-from data.generator.verbs import (
-    ADVERB,
-    AFFIRMATIVE,
-    FUTURE,
-    NOBODY,
-    NOT,
-    NOTHING,
-    PAST,
-    PAST_PROGRESSIVE,
-    PERFECT,
-    PRESENT,
-    PROGRESSIVE,
-    gerund,
-    infinitive,
-)
-
-WHO, WHICH = phrase("who", "qui/0"), phrase("that", "qui/0")
-THAT, WHOM = forms_before("that", "que/0"), forms_before("whom", "que/0")
-IN_ORDER = phrase("in order", "afin/0,1")
-UNNAMED = Item("", "", 0)  # the subject of an infinitive, where it does not matter
-# "I" does not see "me".
-FREE_OBJECTS = {lemma: ("him", "her", "you") for lemma in ("I", "we")}
-FREE_OBJECTS["you"] = ("him", "her", "me", "us")
-EVERYBODY = ("me", "us", "you", "him", "her")
+from data.generator.predicates import Predicates
+from data.generator.verbs import AFFIRMATIVE, NOT, PERFECT, PRESENT
 
 
 def _there(mode: int, many: bool, none: bool) -> Fragment:
@@ -65,24 +26,13 @@ NONE_THERE = (determiner_index("no"),)
 MANY_THERE = tuple(map(determiner_index, ("some", "many", "several", "number", "number")))
 
 
-class Clauses(Phrases):
-    """Clauses; methods return the English words added, `n` wherever that can be hit.
-
-    `subject` and `object` are what a pronoun in the next clause may mean; `lasting` is whether
-    the last main verb was a state, negated or habitual: nothing happens "as soon as" that;
-    `perfect` whether it was "has signed", after which only "because" is said.
-    `timed` is whether a time has been said in front, so that the clause needs no other.
-    """
+class Clauses(Predicates):
+    """Clauses; `subject` is what "he", "she", "it" or "they" in the next clause may mean."""
 
     def __init__(self, compose: bool) -> None:
         super().__init__(compose)
         self.subject: Item | None = None
-        self.object: Item | None = None
-        self.lasting = False
-        self.perfect = False
-        self.timed = False
         self.by = self.nouns.preposition("by", "par")
-        self.to = self.nouns.preposition("to", "à")
         select = self.nouns.select
         human, inst = select("leader person kin"), select("inst")
         pools = [human] * 8 + [select("leader")] * 2 + [inst] * 3 + [select("name")] * 2
@@ -92,211 +42,9 @@ class Clauses(Phrases):
             (item, frames)
             for item in self.nouns.items
             if (frames := [f for f in item.objects_of if f.has_passive])
-            for _ in range(4 if item.noun_class in ("legal", "zone") else 1)  # laws are passed
+            for _ in range(10 if item.noun_class in ("legal", "zone") else 1)  # laws are passed
         ]
         self.things = [i for i in select("goods animal person vehicle text") if not i.fixed]
-
-    # --- predicates ------------------------------------------------------------------------
-
-    def tense(self, frame: Frame, mode: int, feature: int = 0) -> int:
-        """An English tense for the verb in this mode."""
-        if "s" in frame.flags:
-            return STATES[mode]
-        tenses = EVENTS[mode]
-        tense = tenses[int(self.rnd() * len(tenses))]
-        if tense == PROGRESSIVE and "n" in frame.flags:
-            tense = PRESENT
-        elif tense == PAST_PROGRESSIVE and ("n" in frame.flags or feature > 3):
-            tense = PAST
-        if tense == PRESENT and mode == NOW and "o" in frame.flags:
-            tense = PERFECT
-        return tense
-
-    def predicate(
-        self, out: list[Fragment], item: Item, n: int, mode: int, pronoun: str = ""
-    ) -> int:
-        """Adds what the item does: verb, objects and adjuncts, with its pronoun if it is one."""
-        rnd = self.rnd
-        room = n - 1 if pronoun else n
-        table = item.tables[mode]
-        choices = table[room if room < LONGEST else LONGEST] or table[LONGEST] or item.frames
-        frame = choices[int(rnd() * len(choices))]
-        if room > 7 and frame.kind in "IA":  # little follows them: rather not in long clauses
-            frame = choices[int(rnd() * len(choices))]
-        kind = frame.kind
-        tense = self.tense(frame, mode, item.feature)
-        state = "s" in frame.flags
-        polarity = AFFIRMATIVE
-        changed = None
-        after = tense  # the tense that adjuncts go by
-        if room > frame.least + 1 and mode != WHEN and mode != ONCE:
-            polarities = self.frames.polarities[tense][state]
-            polarity = polarities[int(rnd() * len(polarities))]
-            if 0 < polarity < ADVERB:
-                if self.universal:  # "every man did not ...": who did not?
-                    polarity = AFFIRMATIVE
-                else:
-                    changed = self.negated if kind == "T" else self.definite
-            if polarity in TIMELESS:
-                after = PERFECT
-        if self.timed or (tense == PRESENT and item.noun_class not in ANIMATE and not state):
-            after = PERFECT
-        self.perfect = tense == PERFECT
-        self.lasting = state or (polarity and polarity in TIMELESS) or changed is not None
-        if kind == "T" and polarity == AFFIRMATIVE and (roll := rnd()) < 0.07:
-            return self.short_object(out, item, n, frame, tense, pronoun, roll)
-        made = self.verb(frame, tense, polarity, item.feature, pronoun)
-        out.append(made)
-        used = made.words
-        if kind == "V" or kind == "W":
-            return used + self.to_do(out, item, n - used, frame, mode, tense, changed)
-        return used + self.complement(out, item, n - used, frame, mode, after, changed)
-
-    def short_object(
-        self,
-        out: list[Fragment],
-        item: Item,
-        n: int,
-        frame: Frame,
-        tense: int,
-        pronoun: str,
-        roll: float,
-    ) -> int:
-        """Adds a verb with "nothing", "nobody", or a pronoun for a person not named before."""
-        human = frame.objects[0].noun_class in HUMAN
-        polarity, clitic = AFFIRMATIVE, ""
-        if (roll < 0.025 and not self.universal) or not human:
-            polarity = NOBODY if human else NOTHING
-        else:
-            free = FREE_OBJECTS.get(item.lemma, EVERYBODY)
-            clitic = free[int(roll * 1000) % len(free)]
-        made = self.verb(frame, tense, polarity, item.feature, pronoun, clitic)
-        out.append(made)
-        self.object = None
-        after = PERFECT if self.timed else tense
-        return made.words + self.adjuncts.fill(out, n - made.words, frame, after, not polarity)
-
-    def to_do(
-        self,
-        out: list[Fragment],
-        item: Item,
-        n: int,
-        frame: Frame,
-        mode: int,
-        tense: int,
-        changed: list[int] | None,
-    ) -> int:
-        """Adds the infinitive that a verb takes, with its own complement."""
-        choices = item.actions
-        skill = "k" in frame.flags
-        action = choices[int(self.rnd() * len(choices))]
-        while (skill and "k" not in action.flags) or action.least > max(n, 3):
-            action = choices[int(self.rnd() * len(choices))]
-        bare = frame.kind == "W"
-        made = infinitive(action.verb, frame.french_preposition, item.feature, bare)
-        out.append(made)
-        if tense == PRESENT and bare and not self.timed:
-            tense = FUTURE  # "he must leave tomorrow"
-        elif self.timed or skill or tense != PAST:
-            tense = PERFECT  # no time: "he wants to leave in summer" says when he wants it
-        under = None if changed is None else self.definite
-        return made.words + self.complement(out, item, n - made.words, action, mode, tense, under)
-
-    def complement(
-        self,
-        out: list[Fragment],
-        item: Item,
-        n: int,
-        frame: Frame,
-        mode: int,
-        tense: int,
-        changed: list[int] | None,
-    ) -> int:
-        """Adds the objects, place or adjective that a verb takes, then adjuncts, to `n` words.
-
-        `changed` are the determiners under a negation; None if there is none.
-        """
-        rnd = self.rnd
-        kind = frame.kind
-        used = 0
-        followed = None  # the noun that a relative clause may follow
-        if kind == "T" or kind == "P":
-            thing = frame.objects[int(rnd() * len(frame.objects))]
-            want = self.size(n)
-            if n - want < 2 or not frame.adjuncts:
-                want = n if n < 7 else 6
-            used = self.noun(out, frame.preposition, thing, want, changed)
-            followed = self.last
-            self.object = thing if kind == "T" and changed is None else None
-        elif kind == "D":
-            used = self.noun(out, self.plain, self.pick(frame.objects), self.size(n - 3), changed)
-            used += self.noun(out, self.to, self.pick(self.people), max(2, min(4, n - used - 1)))
-            self.object = None
-        elif kind == "L" or kind == "M":
-            english = "in" if kind == "L" else "to"
-            used = self.adjuncts.stay(out, frame.objects, min(n, 5), english)
-        elif kind == "A":
-            used = 1
-            out.append(self.adjective(item, out[-2].en if len(out) > 1 else ""))
-        left = n - used
-        if left <= 0:
-            return used
-        if left > 4 and (left > 6 or rnd() < 0.4):
-            if followed is not None and followed.frames and not followed.fixed:
-                return used + self.relative(out, followed, left, RELATIVE[mode])
-            if item.noun_class in HUMAN and changed is None and item.actions and kind != "A":
-                return used + self.purpose(out, item, left, mode)
-        return used + self.adjuncts.fill(out, left, frame, tense, changed is None)
-
-    def purpose(self, out: list[Fragment], item: Item, n: int, mode: int) -> int:
-        """Adds "in order to sign", "before", "without" or "instead of signing" and an object."""
-        rnd = self.rnd
-        action = item.actions[int(rnd() * len(item.actions))]
-        while action.least + 2 > n:
-            action = item.actions[int(rnd() * len(item.actions))]
-        roll = rnd()
-        used = 0
-        if roll < 0.4:
-            out.append(IN_ORDER)
-            used = 2
-            made = infinitive(action.verb, "de", item.feature)
-        elif roll < 0.7:
-            made = gerund(action.verb, "before", "avant de", item.feature)
-        elif roll < 0.85:
-            made = gerund(action.verb, "without", "sans", item.feature)
-        else:
-            made = gerund(action.verb, "instead of", "au lieu de", item.feature)
-        out.append(made)
-        used += made.words
-        changed = self.definite if 0.7 <= roll < 0.85 else None
-        keep = self.object
-        used += self.complement(out, UNNAMED, n - used, action, mode, PERFECT, changed)
-        self.object = keep
-        return used
-
-    def relative(self, out: list[Fragment], item: Item, n: int, mode: int) -> int:
-        """Adds a relative clause about the item: "who", "whom" or "that" and what follows."""
-        human = item.noun_class in HUMAN
-        keep = self.object, self.lasting, self.perfect, self.timed
-        self.universal = self.timed = False
-        if n >= 4 and item.objects_of and self.rnd() < 0.4:
-            frame = item.objects_of[int(self.rnd() * len(item.objects_of))]
-            subject = self.pick(frame.subjects)
-            tense = self.tense(frame, mode)
-            self.join(out, WHOM if human else THAT)
-            used = 1 + self.noun(out, self.plain, subject, self.size(n - 3))
-            made = self.verb(frame, tense, AFFIRMATIVE, subject.feature, agreement=item.feature)
-            out.append(made)
-            used += made.words
-            if n > used:
-                used += self.adjuncts.fill(out, n - used, frame, tense)
-        else:
-            out.append(WHO if human else WHICH)
-            used = 1 + self.predicate(out, item, n - 1, mode)
-        self.object, self.lasting, self.perfect, self.timed = keep
-        return used
-
-    # --- clauses ---------------------------------------------------------------------------
 
     def clause(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds a whole clause."""
@@ -307,6 +55,8 @@ class Clauses(Phrases):
         if roll < 0.12 or n <= 3:
             count = 3 if mode in (WHILE, WHEN) else 6
             item = self.frames.pronouns[int(rnd() * count)]
+            if item.lemma == "they" and out:  # it would mean somebody named before
+                item = self.frames.pronouns[0]
             self.subject = None
             return self.predicate(out, item, n, mode, item.lemma)
         if roll < 0.24 and n >= 6 and PASSIVES[mode]:

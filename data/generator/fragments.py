@@ -46,19 +46,19 @@ def starts_with_vowel(french: str) -> bool:
 def fragment(en: Sequence[str], fr: Words, shape: int = 0) -> Fragment:
     """The fragment of these words; French ones lose their vowel before the next where they must."""
     words = [word for word, _ in fr]
-    for place, word in enumerate(words[:-1]):
-        if word in ELIDED and starts_with_vowel(words[place + 1]):
-            words[place] = ELIDED[word]
-    text = (" ".join(words) + " " * bool(words)).replace("' ", "'")
+    if not ELIDED.keys().isdisjoint(words):
+        for place, word in enumerate(words[:-1]):
+            if word in ELIDED and starts_with_vowel(words[place + 1]):
+                words[place] = ELIDED[word]
+    text = " ".join([*words, ""]).replace("' ", "'")
     links = tuple([(i << 8) + j for j, (_, places) in enumerate(fr) for i in places])
     initial = CONSONANT
     if words:
         initial = HE if words[0] in ("il", "ils") else int(starts_with_vowel(words[0]))
-    english = " ".join(en)
-    counted = len(WORD.findall(english)) if "'" in english else len(english.split())
-    size = (counted << 8) + len(words)
-    spaced = len(english.replace(",", "").split())
-    return Fragment(english + " " * bool(en), text, links, size, spaced, initial, shape)
+    english = " ".join([*en, ""])
+    spaced = english.count(" ") - english.count(",")
+    size = len(WORD.findall(english)) if "'" in english else english.count(" ")
+    return Fragment(english, text, links, (size << 8) + len(words), spaced, initial, shape)
 
 
 def annotated(french: str) -> Words:

@@ -60,6 +60,7 @@ class Frame:
     kind: str
     verb: Verb
     key: int
+    voice: int  # the same for frames whose verb phrases are the same
     flags: str
     adjuncts: str  # the flags of adjuncts among them
     least: int  # English words of verb and complement, at least
@@ -68,10 +69,9 @@ class Frame:
     preposition: Preposition  # before the object
     french_preposition: str  # before an infinitive
 
-    @property
-    def state(self) -> bool:
-        """Whether it is a state: imparfait for the English past, no progressive."""
-        return "s" in self.flags
+    def __post_init__(self) -> None:
+        self.state = "s" in self.flags  # imparfait for the English past, no progressive
+        self.agrees = self.verb.auxiliary == "être"  # with its subject, in compound tenses
 
     @property
     def has_passive(self) -> bool:
@@ -94,6 +94,7 @@ class Frames:
 
     def __init__(self, nouns: Nouns) -> None:
         self.nouns = nouns
+        self.voices: dict[tuple[Verb, bool], int] = {}
         self.all = [self._frame(number, row) for number, row in enumerate(read_table("verbs.tsv"))]
         for frame in self.all:
             self._attach(frame)
@@ -121,6 +122,7 @@ class Frames:
             kind,
             verb,
             number,
+            self.voices.setdefault((verb, "s" in flags), number),
             flags,
             "".join(f for f in flags if f in ADJUNCT_FLAGS),
             WORDS_OF.get(kind, 0) + bool(verb.particle),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 
-from data.generator.determiners import Preposition, determiner_index, preposition
+from data.generator.determiners import FR_VOWEL, Preposition, determiner_index, preposition
 from data.generator.fragments import Fragment, annotated, fragment, starts_with_vowel
 from data.generator.inflection import (
     adjective_forms,
@@ -33,13 +33,9 @@ class Adjective:
     en: str
     forms: tuple[str, str, str, str, str]  # m, f, mp, fp, m before a vowel
     place: str  # pre, post, attr or pred: see adjectives.tsv
+    before_noun: bool  # in French
     layer: int  # order among English adjectives
     selects: Callable[["Item"], bool]
-
-    @property
-    def before_noun(self) -> bool:
-        """Whether it stands before the French noun."""
-        return self.place in ("pre", "attr")
 
 
 @dataclass(eq=False)
@@ -78,10 +74,19 @@ class Nouns:
         self.class_determiners: dict[str, list[str]] = {}
         for name, content, *_ in read_table("classes.tsv"):
             words = content.split()
-            known = words[0] in self.members or words[0] in self.class_determiners
+            known = (
+                words[0].partition("=")[0] in self.members.keys() | self.class_determiners.keys()
+            )
             (self.members if known else self.class_determiners)[name] = words
         self.adjectives = [
-            Adjective(row[0], adjective_forms(row), row[2], int(row[3]), self.selector(row[4]))
+            Adjective(
+                row[0],
+                adjective_forms(row),
+                row[2],
+                row[2] in ("pre", "attr"),
+                int(row[3]),
+                self.selector(row[4]),
+            )
             for row in read_table("adjectives.tsv")
         ]
         self.compounds: dict[str, list[tuple[str, str]]] = {}
@@ -164,7 +169,7 @@ class Nouns:
             if i not in held and self.adjectives[i].place != "attr" and self.adjectives[i].layer < 5
         ]
         if item.fixed is not None:
-            item.cores = [[item.fixed], [], [], []]
+            item.cores = [[item.fixed]] * 4
             return
         before = tuple(i for i in meant if self.adjectives[i].place != "pred")
         compounds = self.compounds.get(item.lemma, [])
@@ -180,7 +185,9 @@ class Nouns:
             ],
             [(triple, None) for triple in triples],
         ]
-        item.cores = [[((), None)], *(self._allowed(some, held) for some in recipes)]
+        item.cores = [[((), None)]]
+        for some in recipes:  # where none has so many modifiers, those with fewer
+            item.cores.append(self._allowed(some, held) or item.cores[-1])
 
     def _stacks(self, before: Sequence[int]) -> tuple[list, list, list[int]]:
         """Adjectives that go together, in English order: pairs, triples; those over a compound."""
@@ -225,21 +232,33 @@ class Nouns:
     def _build(
         self, item: Item, adjectives: tuple[int, ...], compound: tuple[str, str] | None
     ) -> Fragment:
+        """Made directly, not by `fragment`: this is where the generator spends its time."""
         chosen = [self.adjectives[i] for i in adjectives]
         english = [a.en for a in chosen] + ([compound[0]] if compound else []) + [item.en]
         noun_place = len(english) - 1
-        words = [(word, (noun_place,)) for word in item.fr]
+        words = [(word, noun_place) for word in item.fr]
         if compound:
             parts = compound[1].replace("d'", "d' ").split()
-            words += [(word, (noun_place - 1,)) for word in parts]
-        for place, adjective in reversed(list(enumerate(chosen))):
+            words += [(word, noun_place - 1) for word in parts]
+        first = False
+        for place in range(len(chosen) - 1, -1, -1):
+            adjective = chosen[place]
             if adjective.before_noun:
+                first = True
                 vowel = item.feature == 0 and starts_with_vowel(words[0][0])
-                words.insert(0, (adjective.forms[4 if vowel else item.feature], (place,)))
+                words.insert(0, (adjective.forms[4 if vowel else item.feature], place))
             else:
-                words.append((adjective.forms[item.feature], (place,)))
-        first = any(a.before_noun for a in chosen)
-        return fragment(english, words, shape_of(item.feature, words[0][0], first, english[0]))
+                words.append((adjective.forms[item.feature], place))
+        shape = shape_of(item.feature, words[0][0], first, english[0])
+        return Fragment(
+            " ".join(english) + " ",
+            " ".join([word for word, _ in words]).replace("' ", "'") + " ",
+            tuple([(place << 8) + i for i, (_, place) in enumerate(words)]),
+            (len(english) << 8) + len(words),
+            len(english),
+            int(shape & FR_VOWEL > 0),
+            shape,
+        )
 
 
 def shape_of(feature: int, french: str, adjective_first: bool, english: str) -> int:

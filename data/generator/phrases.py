@@ -20,6 +20,7 @@ from data.generator.verbs import passive_words, verb_words, with_subject
 SIZES = (2, 2, 2, 3, 3, 3, 3, 4, 4, 5)  # wanted words of a noun phrase, in the proportions wanted
 _OWNED = "text object spot clothes instrument vehicle home animal thought kin"
 OWNED = frozenset(_OWNED.split())
+GENDERLESS = (0, 0, 2, 2, 4, 5, 6)  # feature -> a masculine one with the same verb forms
 THE, ZERO = determiner_index("the"), determiner_index("zero")
 UNIVERSAL = (determiner_index("every"), determiner_index("all"))
 NEGATED = {"a": "a_not", "some": "any", "every": "the", "several": "the", "many": "the"}
@@ -107,8 +108,7 @@ class Phrases:
         if changed is not None:
             kind = changed[kind]
         modifiers = room - 1 if 1 <= room < 5 else 0 if room < 1 else 3
-        while not (choices := item.cores[modifiers]):
-            modifiers -= 1
+        choices = item.cores[modifiers]
         pick = int(rnd() * len(choices))
         made = choices[pick]
         if made.__class__ is not Fragment:
@@ -127,8 +127,6 @@ class Phrases:
 
     def core(self, item: Item, modifiers: int) -> Fragment:
         """The noun with at most so many modifiers, without determiner."""
-        while not item.cores[modifiers]:
-            modifiers -= 1
         return self.nouns.core(item, modifiers, int(self.rnd() * len(item.cores[modifiers])))
 
     def possessive(self, out: list[Fragment], prep: Preposition, item: Item, want: int) -> int:
@@ -156,7 +154,9 @@ class Phrases:
         passive: bool = False,
     ) -> Fragment:
         """The verb phrase, with its subject pronoun if any, made at first use."""
-        key = (frame.key, tense, polarity, feature, pronoun, clitic, agreement, passive)
+        if not frame.agrees and not passive:
+            feature = GENDERLESS[feature]  # fewer to make
+        key = (frame.voice, tense, polarity, feature, pronoun, clitic, agreement, passive)
         made = self._verbs.get(key)
         if made is None:
             if passive:

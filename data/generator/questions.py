@@ -1,9 +1,10 @@
 """Questions: whether, who, what, which, how many, where, when and why."""
 
-from data.generator.clauses import UNNAMED, Clauses
+from data.generator.clauses import Clauses
 from data.generator.fragments import Fragment, around_subject, forms_before, fragment, merge, phrase
 from data.generator.frames import NOW, PERSONAL, STATES, THEN, Frame
 from data.generator.nouns import Item
+from data.generator.predicates import UNNAMED
 from data.generator.verbs import FUTURE, PAST, PERFECT, PRESENT, inverted, question_words
 
 ASKING = (phrase("where", "où/0"), phrase("when", "quand/0"), phrase("why", "pourquoi/0"))

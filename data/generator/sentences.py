@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from data.generator.clauses import THAT
 from data.generator.fragments import COMMA, Forms, Fragment, finish, forms_before, phrase
 from data.generator.frames import (
     EARLIER,
@@ -20,6 +19,7 @@ from data.generator.frames import (
 )
 from data.generator.nouns import Item
 from data.generator.phrases import pronoun_for
+from data.generator.predicates import THAT
 from data.generator.questions import Questions
 from data.generator.verbs import AFFIRMATIVE, NOT, PAST, PERFECT, PRESENT
 
@@ -90,6 +90,7 @@ class Sentences(Questions):
 
     def __init__(self, compose: bool) -> None:
         super().__init__(compose)
+        self.fronted: Conjunction | None = None  # what the sentence opens with
         spoken = [f for f in self.frames.all if f.kind in "SQ"]
         foretold = ("say", "think", "believe", "know", "hope", "promise", "announce")
         self.sayings = [f for f in spoken if "f" not in f.flags]
@@ -100,7 +101,7 @@ class Sentences(Questions):
         rnd = self.rnd
         out: list[Fragment] = []
         self.subject = self.object = None
-        self.timed = False
+        self.timed, self.fronted = False, None
         self.joints = []
         mode = MODES[int(rnd() * 9)]
         mark = "."
@@ -162,7 +163,10 @@ class Sentences(Questions):
             used += self.clause(out, 4 + int(rnd() * 5), conjunction.mode)
             out.append(COMMA)
             self.subject = self.object = None
-            return used, ONCE if conjunction.mode == ONCE else mode
+            self.timed, self.fronted = True, conjunction
+            if conjunction.mode == ONCE:
+                return used, ONCE
+            return used, IF if mode == NOW else mode
         return 0, mode
 
     def block(self, out: list[Fragment], n: int, mode: int, joined: Conjunction | None) -> int:
@@ -179,7 +183,7 @@ class Sentences(Questions):
             return used
         room = 4 + int(rnd() * (left - 9 if left < 16 else 7))
         used += self.joined_clause(out, room, mode, joined)
-        used += self.under(out, n - used, THEN if mode == ONCE else mode)
+        used += self.under(out, n - used, {ONCE: THEN, IF: NOW}.get(mode, mode))
         self.timed = False
         return used
 
@@ -187,7 +191,11 @@ class Sentences(Questions):
         """Adds a subordinate clause to the main one before it."""
         choices = SUBORDINATE[mode]
         conjunction = choices[int(self.rnd() * len(choices))]
-        if self.perfect or (self.lasting and conjunction.mode in (ONCE, WHEN)):
+        if (
+            conjunction is self.fronted
+            or self.perfect
+            or (self.lasting and conjunction.mode in (ONCE, WHEN))
+        ):
             conjunction = choices[0]
         self.join(out, conjunction.forms)
         used = conjunction.forms[0].words
@@ -240,9 +248,12 @@ class Sentences(Questions):
         if subject.noun_class in HUMAN and rnd() < 0.25:
             count = 6 if past or frame.verb.en in PERSONAL else 3
             subject = self.frames.pronouns[int(rnd() * count)]
+            if subject.lemma == "they" and out:
+                subject = self.frames.pronouns[0]
             made = self.verb(frame, tense, polarity, subject.feature, subject.lemma)
         else:
             used = self.noun(out, self.plain, subject, 2 + int(rnd() * 2))
+            polarity = AFFIRMATIVE if self.universal else polarity
             made = self.verb(frame, tense, polarity, subject.feature)
         out.append(made)
         used += made.words

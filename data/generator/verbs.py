@@ -34,11 +34,6 @@ CLITICS = {  # English object pronoun -> French clitic, gender and number for th
     "me": ("me", 0),
     "us": ("nous", 2),
     "you": ("vous", 0),
-    "to him": ("lui", None),  # "gave him": an indirect object, without agreement
-    "to her": ("lui", None),
-    "to me": ("me", None),
-    "to us": ("nous", None),
-    "to you": ("vous", None),
 }
 REFLEXIVE = ("se", "se", "se", "se", "me", "nous", "vous")
 INVERTED = ("il", "elle", "ils", "elles", "je", "nous", "vous")
@@ -64,7 +59,7 @@ AVOIR = inflected("have", "had had", "avoir", "")
 
 def plain_english(english: str) -> str:
     """The pronoun as English writes it."""
-    return english.removeprefix("to ").removesuffix(" (f)")
+    return english.removesuffix(" (f)")
 
 
 def _be(past: bool, feature: int) -> str:
