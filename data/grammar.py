@@ -37,9 +37,9 @@ PATIENCE = 20_000  # sentences made without a new one for the split, before it i
 
 
 @cache
-def generator(compose: bool) -> Sentences:
+def generator(compose: bool, share: float = 1.0) -> Sentences:
     """The generator, made once; what it remembers between sentences changes none of them."""
-    return Sentences(compose)
+    return Sentences(compose, share)
 
 
 PUNCTUATION = str.maketrans("", "", ",.?'")
@@ -66,6 +66,7 @@ class Grammar(Corpus):
     max_words: int
     long_min_words: int  # the same of test_long
     long_max_words: int
+    lexicon: float  # share of the nouns, names, adjectives and verbs that are used
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test", "test_long", "test_compose")
 
@@ -78,6 +79,8 @@ class Grammar(Corpus):
         for split, size in self.sizes.items():
             if type(size) is not int or size < 1:
                 raise ValueError(f"data.sizes.{split} is a positive whole number, not {size!r}")
+        if not isinstance(self.lexicon, int | float) or not 0.15 <= self.lexicon <= 1:
+            raise ValueError(f"data.lexicon is a share from 0.15 to 1, not {self.lexicon!r}")
         lengths = self.min_words, self.max_words, self.long_min_words, self.long_max_words
         if not 3 <= lengths[0] <= lengths[1] < lengths[2] <= lengths[3] <= 80:
             raise ValueError(
@@ -91,7 +94,7 @@ class Grammar(Corpus):
         Distinct sources. None of dev or test is in train, by `side`; those of test_long are
         longer, those of test_compose have a combination that train has not.
         """
-        sentences = generator(compose=split == "test_compose")
+        sentences = generator(split == "test_compose", self.lexicon)
         rnd = random.Random(f"{self.seed} {split}").random
         low, high = self.min_words, self.max_words
         if split == "test_long":

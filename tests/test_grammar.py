@@ -53,6 +53,7 @@ SETTINGS = {
     "max_words": 50,
     "long_min_words": 51,
     "long_max_words": 80,
+    "lexicon": 1.0,
 }
 
 
@@ -953,3 +954,14 @@ def test_numbers_are_spelt_by_the_rules(number, english, french):
 def test_one_agrees_in_numbers():
     assert [w for w, _ in number_words(21, feminine=True)[1]] == ["vingt", "et", "une"]
     assert [w for w, _ in number_words(81, feminine=True)[1]] == ["quatre-vingt-une"]
+
+
+def test_a_smaller_lexicon_has_fewer_words_and_still_those_of_figure_3a():
+    words_of = {}
+    for share in (0.15, 0.3, 1.0):
+        pairs = grammar(lexicon=share, sizes=SETTINGS["sizes"] | {"train": 3000}).load("train")
+        words_of[share] = {word.lower() for line in pairs.src for word in words(line)}
+    assert 1.3 * len(words_of[0.15]) < len(words_of[0.3]) < len(words_of[1.0]) / 1.3
+    assert {"agreement", "economic", "area", "signed", "august"} <= words_of[0.15]
+    with pytest.raises(ValueError, match=r"data\.lexicon"):
+        grammar(lexicon=0.01)

@@ -29,8 +29,8 @@ MANY_THERE = tuple(map(determiner_index, ("some", "many", "several", "number", "
 class Clauses(Predicates):
     """Clauses; `subject` is what "he", "she", "it" or "they" in the next clause may mean."""
 
-    def __init__(self, compose: bool) -> None:
-        super().__init__(compose)
+    def __init__(self, compose: bool, share: float) -> None:
+        super().__init__(compose, share)
         self.subject: Item | None = None
         self.by = self.nouns.preposition("by", "par")
         select = self.nouns.select

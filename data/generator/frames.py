@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from data.generator.determiners import Preposition
-from data.generator.inflection import MODALS, Verb, inflected, read_table
+from data.generator.inflection import MODALS, Verb, first_of_each, inflected, read_table
 from data.generator.nouns import Item, Nouns
 from data.generator.verbs import (
     ADVERB,
@@ -93,9 +93,10 @@ class Frames:
     """All frames, and for each item what it may do; fills the items' lists."""
 
     def __init__(self, nouns: Nouns) -> None:
+        verbs = first_of_each(read_table("verbs.tsv"), nouns.share, 3)
         self.nouns = nouns
         self.voices: dict[tuple[Verb, bool], int] = {}
-        self.all = [self._frame(number, row) for number, row in enumerate(read_table("verbs.tsv"))]
+        self.all = [self._frame(number, row) for number, row in enumerate(verbs)]
         for frame in self.all:
             self._attach(frame)
         known: dict[tuple[int, ...], list] = {}

@@ -1,5 +1,7 @@
 """Inflection of English and French words, and the reading of the lexicon's tables."""
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +22,22 @@ SILENT_H = ("hon", "hour", "heir")
 _DOUBLED = "stop cut plan swim run begin forget sit win travel cancel get prefer"
 DOUBLED = frozenset(_DOUBLED.split())
 MODALS = ("can", "must", "should")
+
+
+# Whom pronouns stand for, and the words of figure 3a: in the lexicon whatever its size.
+ALWAYS = frozenset(("citizen", "agreement", "European Economic Area", "sign"))
+
+
+def first_of_each(rows: list[list[str]], share: float, *kind: int) -> list[list[str]]:
+    """The first `share` of the rows of each kind, rounded up; the columns `kind` say the kind."""
+    kinds = [tuple(row[column] for column in kind) for row in rows]
+    left = {name: math.ceil(share * count) for name, count in Counter(kinds).items()}
+    kept = []
+    for row, name in zip(rows, kinds, strict=True):
+        left[name] -= 1
+        if left[name] >= 0 or row[0] in ALWAYS:
+            kept.append(row)
+    return kept
 
 
 def read_table(name: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ from data.generator.inflection import (
     adjective_forms,
     article_a,
     english_plural,
+    first_of_each,
     french_plural,
     read_table,
 )
@@ -65,11 +66,11 @@ class Nouns:
     """All nouns and names.
 
     With `compose`, modifiers are the combinations held out for test_compose wherever a noun has
-    some; without, they are all the others.
+    some; without, they are all the others. `share`: how much of the lexicon is used.
     """
 
-    def __init__(self, compose: bool) -> None:
-        self.compose = compose
+    def __init__(self, compose: bool, share: float) -> None:
+        self.compose, self.share = compose, share
         self.members: dict[str, list[str]] = {}
         self.class_determiners: dict[str, list[str]] = {}
         for name, content, *_ in read_table("classes.tsv"):
@@ -87,7 +88,7 @@ class Nouns:
                 int(row[3]),
                 self.selector(row[4]),
             )
-            for row in read_table("adjectives.tsv")
+            for row in first_of_each(read_table("adjectives.tsv"), share, 2, 3)
         ]
         self.compounds: dict[str, list[tuple[str, str]]] = {}
         for modifier, french, heads, *_ in read_table("compounds.tsv"):
@@ -125,7 +126,7 @@ class Nouns:
         return [i for i in self.items if meant(i) for _ in range(1 if i.feature & 2 else 2)]
 
     def _nouns(self) -> Iterable[Item]:
-        for row in read_table("nouns.tsv"):
+        for row in first_of_each(read_table("nouns.tsv"), self.share, 3):
             en, fr, gender, kind, en_plural, fr_plural, place, complement, *_ = row
             places = dict(part.split(":") for part in place.strip("-").split(",") if part)
             specs = []
@@ -149,7 +150,9 @@ class Nouns:
                 yield Item(en, kind, feature, english, french, *indices, places, specs)
 
     def _names(self) -> Iterable[Item]:
-        for en, fr, gender, kind, place, *_ in read_table("names.tsv"):
+        for en, fr, gender, kind, place, *_ in first_of_each(
+            read_table("names.tsv"), self.share, 3
+        ):
             feature = ("m", "f", "mp", "fp").index(gender)
             words = annotated(fr if "/" in fr else fr + "/0")
             fixed = fragment(en.split(), words, shape_of(feature, words[0][0], False, en))

@@ -44,10 +44,10 @@ class Phrases:
     `rnd` gives the random numbers; everything is chosen by it, in the order of the sentence.
     """
 
-    def __init__(self, compose: bool) -> None:
+    def __init__(self, compose: bool, share: float) -> None:
         self.rnd = random.Random(0).random
         self.joints: list[tuple[int, Forms]] = []  # fragments that depend on the next one
-        self.nouns = Nouns(compose)
+        self.nouns = Nouns(compose, share)
         self.frames = Frames(self.nouns)
         self.adjuncts = Adjuncts(self)
         self.plain = self.nouns.preposition("", "")

@@ -52,8 +52,8 @@ class Predicates(Phrases):
     so that the clause needs no other.
     """
 
-    def __init__(self, compose: bool) -> None:
-        super().__init__(compose)
+    def __init__(self, compose: bool, share: float) -> None:
+        super().__init__(compose, share)
         self.object: Item | None = None
         self.lasting = False
         self.perfect = False

@@ -21,8 +21,8 @@ class Questions(Clauses):
     "est-ce que", which keeps the French vocabulary small.
     """
 
-    def __init__(self, compose: bool) -> None:
-        super().__init__(compose)
+    def __init__(self, compose: bool, share: float) -> None:
+        super().__init__(compose, share)
         frames = self.frames.all
         self.askable = [f for f in frames if f.kind in "TPIDLM" and "n" not in f.flags]
         self.askable += [f for f in frames if f.verb.en == "be"]

@@ -88,8 +88,8 @@ WHY = phrase("why", "pourquoi/0")
 class Sentences(Questions):
     """Whole sentences of a wanted number of words."""
 
-    def __init__(self, compose: bool) -> None:
-        super().__init__(compose)
+    def __init__(self, compose: bool, share: float) -> None:
+        super().__init__(compose, share)
         self.fronted: Conjunction | None = None  # what the sentence opens with
         spoken = [f for f in self.frames.all if f.kind in "SQ"]
         foretold = ("say", "think", "believe", "know", "hope", "promise", "announce")
