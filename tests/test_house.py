@@ -31,7 +31,7 @@ PAPERS = {path.stem for path in (ROOT / "models").glob("*.py")} - {
 FILES = [
     path
     for place in MAY_IMPORT
-    for path in ([ROOT / place] if place.endswith(".py") else sorted((ROOT / place).glob("*.py")))
+    for path in ([ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py")))
 ]
 
 
@@ -48,7 +48,7 @@ def imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_imports_only_what_its_room_may(path: Path) -> None:
-    place = path.name if path.parent == ROOT else path.parent.name
+    place = path.relative_to(ROOT).parts[0]
     rooms = {room.removesuffix(".py") for room in MAY_IMPORT}
     ours = {name.split(".")[0] for name in imports(path)} & rooms
     assert ours <= MAY_IMPORT[place]
@@ -72,6 +72,6 @@ def test_each_library_has_its_room(library: str) -> None:
 
 
 def test_packages_hold_their_rule_and_nothing_else() -> None:
-    for path in ROOT.glob("*/__init__.py"):
+    for path in [*ROOT.glob("*/__init__.py"), *ROOT.glob("data/*/__init__.py")]:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         assert len(body) == 1 and isinstance(body[0].value, ast.Constant), path
