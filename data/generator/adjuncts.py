@@ -1,13 +1,13 @@
 """Adjuncts: when, where, how and with whom, to a wanted number of words."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 from data.generator.determiners import number_words
 from data.generator.fragments import Fragment, phrase
 from data.generator.frames import Frame
 from data.generator.inflection import read_table
 from data.generator.nouns import Item
+from data.generator.phrases import Phrases
 from data.generator.verbs import (
     FUTURE,
     PAST,
@@ -18,9 +18,6 @@ from data.generator.verbs import (
     PROGRESSIVE,
     WHEN_FUTURE,
 )
-
-if TYPE_CHECKING:
-    from data.generator.phrases import Phrases
 
 MONTHS = (
     ("January", "janvier"),
@@ -102,7 +99,7 @@ def dates() -> list[tuple[str, Fragment]]:
 class Adjuncts:
     """Banks of adjuncts, and the ways in which they add up to each number of words."""
 
-    def __init__(self, phrases: "Phrases") -> None:
+    def __init__(self, phrases: Phrases) -> None:
         self.phrases = phrases
         times: dict[str, list[Fragment]] = {}
         self.manners: dict[str, list[Fragment]] = {}

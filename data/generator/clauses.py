@@ -2,6 +2,7 @@
 
 from itertools import product
 
+from data.generator.adjuncts import Adjuncts
 from data.generator.determiners import ANY_NUMBER, SHORT_NUMBERS, determiner_index
 from data.generator.fragments import Fragment, fragment
 from data.generator.frames import LATER, LONGEST, NOW, ONCE, PASSIVES, RELATIVE, THEN, WHEN, WHILE
@@ -31,6 +32,7 @@ class Clauses(Predicates):
 
     def __init__(self, compose: bool, share: float) -> None:
         super().__init__(compose, share)
+        self.adjuncts = Adjuncts(self)
         self.subject: Item | None = None
         self.by = self.nouns.preposition("by", "par")
         select = self.nouns.select

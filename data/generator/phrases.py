@@ -2,7 +2,6 @@
 
 import random
 
-from data.generator.adjuncts import Adjuncts
 from data.generator.determiners import (
     ANY_NUMBER,
     DETERMINERS,
@@ -49,7 +48,6 @@ class Phrases:
         self.joints: list[tuple[int, Forms]] = []  # fragments that depend on the next one
         self.nouns = Nouns(compose, share)
         self.frames = Frames(self.nouns)
-        self.adjuncts = Adjuncts(self)
         self.plain = self.nouns.preposition("", "")
         self.owner = self.nouns.preposition("-", "de")
         self.people = self.nouns.select("human")
