@@ -106,11 +106,13 @@ class Nouns:
 
     def selector(self, text: str) -> Callable[[Item], bool]:
         """Whether an item is meant by classes, shorthands and "class=noun" in a lexicon column."""
-        classes, lemmas = set(), set()
+        classes, lemmas, excluded = set(), set(), set()
         todo = text.split()
         while todo:
             word = todo.pop()
-            if "=" in word:
+            if word.startswith("-"):
+                excluded.add(word[1:])
+            elif "=" in word:
                 lemmas.add(word.partition("=")[2])
             elif word in self.members:
                 todo += self.members[word]
@@ -118,7 +120,9 @@ class Nouns:
                 classes.add(word)
             else:
                 raise ValueError(f"{word!r} in the lexicon is no class of classes.tsv")
-        return lambda item: item.noun_class in classes or item.lemma in lemmas
+        return lambda item: (
+            (item.noun_class in classes and item.lemma not in excluded) or item.lemma in lemmas
+        )
 
     def select(self, text: str) -> list[Item]:
         """The items meant, singulars twice, so that they are chosen oftener than plurals."""

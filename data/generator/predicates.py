@@ -38,6 +38,7 @@ IN_ORDER = phrase("in order", "afin/0,1")
 SINGLE = frozenset((WHEN, ONCE, WHILE))  # modes of what happens once, and does happen
 UNNAMED = Item("", "", 0)  # the subject of an infinitive, where it does not matter
 # "I" does not see "me".
+LIKING = ("love", "hate", "prefer")  # of these French says "le" of things in general
 FREE_OBJECTS = {lemma: ("him", "her", "you") for lemma in ("I", "we")}
 FREE_OBJECTS["you"] = ("him", "her", "me", "us")
 EVERYBODY = ("me", "us", "you", "him", "her")
@@ -108,7 +109,12 @@ class Predicates(Phrases):
         self.perfect = tense == PERFECT
         self.lasting = state or (polarity and polarity in TIMELESS) or changed is not None
         if kind == "T" and polarity == AFFIRMATIVE and (roll := rnd()) < 0.07:
-            return self.short_object(out, item, n, frame, tense, pronoun, roll)
+            if frame.objects[0].noun_class in HUMAN:
+                # nobody done once is no event: "as soon as he saw nobody"
+                roll = max(roll, 0.025) if mode in SINGLE else roll
+                return self.short_object(out, item, n, frame, tense, pronoun, roll)
+            if not self.universal and mode not in SINGLE:
+                return self.short_object(out, item, n, frame, tense, pronoun, roll)
         made = self.verb(frame, tense, polarity, item.feature, pronoun)
         out.append(made)
         used = made.words
@@ -189,7 +195,9 @@ class Predicates(Phrases):
             want = self.size(n)
             if n - want < 2 or not frame.adjuncts:
                 want = n if n < 7 else 6
-            used = self.noun(out, frame.preposition, thing, want, changed)
+            some = self.definite if frame.verb.en in LIKING else None  # on aime LE fromage
+            determiners = some if changed is None else changed
+            used = self.noun(out, frame.preposition, thing, want, determiners)
             followed = self.last
             self.object = thing if kind == "T" and changed is None else None
         elif kind == "D":
@@ -209,7 +217,7 @@ class Predicates(Phrases):
         if left > 4 and (left > 6 or rnd() < 0.4):
             if followed is not None and followed.frames and not followed.fixed:
                 return used + self.relative(out, followed, left, RELATIVE[mode])
-            if item.noun_class in HUMAN and changed is None and item.actions and kind != "A":
+            if item.noun_class in HUMAN and changed is None and item.actions and not frame.state:
                 return used + self.purpose(out, item, left, mode)
         return used + self.adjuncts.fill(out, left, frame, tense, changed is None)
 
