@@ -4,6 +4,7 @@ import importlib
 import io
 import json
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,6 +122,14 @@ def test_tensorboard_has_the_documented_curves_in_one_run(run: Path) -> None:
     assert not [path for path in run.iterdir() if path.is_dir() and path.name.isdigit()]
     hyperparameters = events.SummaryMetadata("_hparams_/session_start_info")
     assert hyperparameters.plugin_data.plugin_name == "hparams"
+
+
+def test_perplexity_is_the_exponential_of_the_dev_loss(run: Path) -> None:
+    events = scalars(run)
+    for loss, perplexity in zip(
+        events.Scalars("valid/loss"), events.Scalars("valid/perplexity"), strict=True
+    ):
+        assert perplexity.value == pytest.approx(math.exp(loss.value), rel=1e-5)
 
 
 def test_evaluation_gives_the_score_that_training_logged(run: Path) -> None:
