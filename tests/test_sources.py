@@ -103,7 +103,8 @@ def zipped(members: dict[str, str | bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as pack:
         for name, content in members.items():
-            pack.writestr(name, content)
+            # a fixed date: the same members are the same bytes at any time
+            pack.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
