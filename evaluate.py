@@ -15,14 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from cli import hydra_command
 from data.corpus import ParallelCorpus
 from decoding.run import Run
-from decoding.translator import Translation, Translator
+from decoding.translator import Translation, Translator, use_threads
 from evaluation.bleu import scores
 from evaluation.figures import bleu_by_length_figure, save
 
@@ -34,8 +33,7 @@ def main(config: DictConfig) -> None:
     if config.run is None:
         raise ValueError("which run? give run=runs/<data>/<model>/<name>")
     run = Run(config.run)
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
+    use_threads(config.threads)
     names = config.checkpoint
     names = list(names) if isinstance(names, ListConfig) else str(names)
     search = instantiate(config.search)

@@ -21,7 +21,7 @@ from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.tokenizer import Tokenizer, learn_pair
 from decoding.run import Run
-from decoding.translator import Search, Translator, device_of
+from decoding.translator import Search, Translator, device_of, use_threads
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training import run_folder
@@ -117,6 +117,26 @@ def _corpus(config: DictConfig) -> tuple[ParallelCorpus, ParallelCorpus]:
     return train, dev
 
 
+def _check_ranges(config: DictConfig) -> None:
+    """Raises ValueError for numbers with which no training is possible."""
+    settings = config.training
+    least = {"max_steps": 1, "accumulate": 1, "validate_every": 1, "log_every": 1, "patience": 1}
+    for name, lowest in (least | {"keep": 0, "warmup_steps": 0}).items():
+        if settings[name] is not None and settings[name] < lowest:
+            raise ValueError(f"training.{name} must be at least {lowest}, not {settings[name]}")
+    if not 0 <= settings.label_smoothing < 1:
+        raise ValueError(
+            f"training.label_smoothing must be from 0 to below 1, not {settings.label_smoothing}"
+        )
+    if settings.clip_norm <= 0:
+        raise ValueError(f"training.clip_norm must be above 0, not {settings.clip_norm}")
+    edges = list(settings.length_edges)
+    if not edges or edges != sorted(set(edges)) or edges[0] < 1:
+        raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
+    if config.seed < 0:
+        raise ValueError(f"seed must not be negative, but is {config.seed}")
+
+
 def _make_paths_absolute(data: DictConfig) -> None:
     """Files given relative to here are found again when the run is resumed from elsewhere."""
     for key, value in data.items():
@@ -129,9 +149,9 @@ def _parts(
     config: DictConfig, train: ParallelCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> _Parts:
     """Everything that can be wrong with the settings is found out here."""
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
     settings = config.training
+    _check_ranges(config)
+    use_threads(config.threads)
     torch.manual_seed(config.seed)
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
     device = device_of(config.device)

@@ -66,6 +66,8 @@ def learn(sentences: Iterable[str], *, type: str, size: int) -> Tokenizer:
     """Learns a vocabulary of `size` pieces; ValueError says which sizes the text supports."""
     if type not in TYPES:
         raise ValueError(f"tokenizer.type must be one of {', '.join(TYPES)}, not {type!r}")
+    if size < 1:
+        raise ValueError(f"tokenizer.size must be at least 1, not {size}")
     model = io.BytesIO()
     text = list(sentences)
     too_long = sum(len(line.encode()) > MAX_LINE_BYTES for line in text)

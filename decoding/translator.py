@@ -72,6 +72,14 @@ def device_of(name: str) -> torch.device:
         raise ValueError(f"device={name}: not available here; use auto or cpu") from error
 
 
+def use_threads(threads: int | None) -> None:
+    """Sets the number of CPU threads; None leaves it to torch. ValueError below 1."""
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, or null, not {threads}")
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
 class Translator:
     """A model with its two vocabularies. Sentences are normalised here as they were in training.
 

@@ -288,6 +288,14 @@ def test_alignments_are_drawn_where_there_is_attention(run: Path, capsys) -> Non
         ([*FILES, *TINY, "search.beam_size=0"], "search.beam_size"),
         ([*FILES, *TINY, "precision=fp64"], "precision"),
         ([*FILES, *TINY, "device=cuda:9"], "device=cuda:9"),
+        ([*FILES, *TINY, "training.validate_every=0"], "training.validate_every must be at least"),
+        ([*FILES, *TINY, "training.accumulate=0"], "training.accumulate must be at least 1"),
+        ([*FILES, *TINY, "training.label_smoothing=2"], "training.label_smoothing"),
+        ([*FILES, *TINY, "training.clip_norm=0"], "training.clip_norm"),
+        ([*FILES, *TINY, "training.length_edges=[5,3]"], "training.length_edges"),
+        ([*FILES, *TINY, "threads=0"], "threads must be at least 1"),
+        ([*FILES, *TINY, "seed=-1"], "seed must not be negative"),
+        ([*FILES, *TINY, "tokenizer.size=-5"], "tokenizer.size must be at least 1"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
@@ -304,6 +312,17 @@ def test_unequal_files_are_refused_with_both_counts(workplace: Path, capsys) -> 
     (workplace / "short.tgt").write_text("le chat\n")
     last = fails(capsys, "train", *FILES, *TINY, "data.train_tgt=short.tgt")
     assert "240" in last and "1" in last and "short.tgt" in last
+
+
+def test_evaluation_refuses_in_one_line(run: Path, capsys) -> None:
+    for argument, message in (
+        ("threads=0", "threads must be at least 1"),
+        ("length_edges=[5,3]", "positive and increasing"),
+        ("search.beam_size=0", "search.beam_size"),
+        ("device=cuda:9", "device=cuda:9"),
+        ("spilt=dev", "did you mean 'split'?"),
+    ):
+        assert message in fails(capsys, "evaluate", f"run={run}", argument)
 
 
 def test_runs_are_never_overwritten(run: Path, capsys) -> None:
