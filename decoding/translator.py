@@ -1,7 +1,7 @@
 """A trained run, ready to use: sentences in; translations or alignments out."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from data.batching import by_length, collate, pad
+from data.batching import Batch, by_length, collate, pad
 from data.corpus import normalise
 from data.tokenizer import EOS, PAD, UNK, Tokenizer
 from decoding.run import Run
 from decoding.search import Hypothesis, beam_search
 from models import checkpoint as checkpoints
-from models.seq2seq import Seq2Seq
+from models.seq2seq import ALIGNMENT, AttentionMap, Seq2Seq
 
 MAX_SOURCE_TOKENS = 1_000  # of longer sources only so many tokens are read, with a warning
 BATCH_TOKENS = 4_000  # source tokens translated at once
@@ -50,6 +50,22 @@ class Alignment(NamedTuple):
     src_pieces: list[str]  # the last one is "</s>"
     tgt_pieces: list[str]  # the last one is "</s>"
     weights: np.ndarray  # (tgt_pieces, src_pieces), rows sum to 1
+
+
+class WeightMap(NamedTuple):
+    """A model's `AttentionMap` of one sentence pair, without padding."""
+
+    weights: np.ndarray  # (layers, heads, queries, keys): each query's weights sum to 1
+    queries: str  # source, target, or both: the source's positions, then the target's
+    keys: str
+
+
+class Attention(NamedTuple):
+    """All the attention with which a model produced a given target."""
+
+    src_pieces: list[str]  # the last one is "</s>"
+    tgt_pieces: list[str]  # what each step of the decoder predicts; the last one is "</s>"
+    maps: dict[str, WeightMap]  # by name; models.seq2seq.ALIGNMENT is among them
 
 
 def search_with(beam_size: int, length_penalty: float) -> Search:
@@ -149,6 +165,28 @@ class Translator:
         A translation is aligned as the very tokens that the search returned, which need not be
         those that its text would be split into. Raises ValueError for a model without attention.
         """
+
+        def look(batch: Batch) -> dict[str, AttentionMap]:
+            alignment = self.model(batch.src, batch.src_mask, batch.tgt_in).alignment
+            return {ALIGNMENT: AttentionMap(alignment[:, None, None], "target", "source")}
+
+        found = self._attention(sources, targets, look)
+        return [Alignment(src, tgt, maps[ALIGNMENT].weights[0, 0]) for src, tgt, maps in found]
+
+    def attention(
+        self, sources: Sequence[str], targets: Sequence[str | Translation]
+    ) -> list[Attention]:
+        """All of the model's attention while it is made to produce `targets`, like `align`."""
+        return self._attention(
+            sources, targets, lambda b: self.model.attention_maps(b.src, b.src_mask, b.tgt_in)
+        )
+
+    def _attention(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str | Translation],
+        look: Callable[[Batch], dict[str, AttentionMap]],
+    ) -> list[Attention]:
         if not self.has_attention:
             name = type(self.model).__name__
             raise ValueError(f"{name} has no attention, so there is no alignment to show")
@@ -159,18 +197,29 @@ class Translator:
             else self.tgt_tokenizer.encode([normalise(target)])[0]
             for target in targets
         ]
-        alignments: list[Alignment | None] = [None] * len(src)
+        results: list[Attention | None] = [None] * len(src)
         self.model.eval()
         for group in self._groups(src, "aligning"):
             batch = collate([src[i] for i in group], [tgt[i] for i in group]).to(self.device)
             with torch.inference_mode():
-                weights = self.model(batch.src, batch.src_mask, batch.tgt_in).alignment
+                maps = look(batch)
             for row, i in enumerate(group):
                 src_pieces = [*self.src_tokenizer.pieces(src[i]), "</s>"]
                 tgt_pieces = [*self.tgt_tokenizer.pieces(tgt[i]), "</s>"]
-                own = weights[row, : len(tgt_pieces), : len(src_pieces)].float().cpu().numpy()
-                alignments[i] = Alignment(src_pieces, tgt_pieces, own)
-        return alignments
+                places = _places(len(src_pieces), len(tgt_pieces), batch.src.size(1))
+                own = {
+                    name: WeightMap(
+                        found.weights[row][:, :, places[found.queries]][..., places[found.keys]]
+                        .float()
+                        .cpu()
+                        .numpy(),
+                        found.queries,
+                        found.keys,
+                    )
+                    for name, found in maps.items()
+                }
+                results[i] = Attention(src_pieces, tgt_pieces, own)
+        return results
 
     def _read(self, sources: Sequence[str], first_line: int = 1) -> list[list[int]]:
         """Source tokens, cut at MAX_SOURCE_TOKENS with a warning that names the line."""
@@ -208,3 +257,13 @@ class Translator:
             for group in by_length(lengths, BATCH_TOKENS):
                 yield group.tolist()
                 bar.update(len(group))
+
+
+def _places(src: int, tgt: int, padded_src: int) -> dict[str, Tensor]:
+    """The positions of a pair's own tokens in a padded batch."""
+    source, target = torch.arange(src), torch.arange(tgt)
+    return {
+        "source": source,
+        "target": target,
+        "both": torch.cat([source, padded_src + target]),
+    }

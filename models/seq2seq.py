@@ -11,6 +11,8 @@ from typing import Generic, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+ALIGNMENT = "alignment"  # the name of the attention map from target to source
+
 
 @dataclass(frozen=True)
 class DecoderState:
@@ -41,6 +43,18 @@ class Decoding(NamedTuple, Generic[State]):
     state: State  # after the last token read
 
 
+class AttentionMap(NamedTuple):
+    """One way in which a model looks: the weights of a query sum to 1 and are 0 on padding.
+
+    queries and keys say what positions they are: "source", "target", or "both", one after the
+    other.
+    """
+
+    weights: Tensor  # (batch, layers, heads, queries, keys)
+    queries: str
+    keys: str
+
+
 class Seq2Seq(nn.Module, ABC, Generic[State]):
     """p(target | source), one token after the other."""
 
@@ -57,6 +71,17 @@ class Seq2Seq(nn.Module, ABC, Generic[State]):
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Decoding[State]:
         return self.decode(tgt, self.encode(src, src_mask))
+
+    def attention_maps(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> dict[str, AttentionMap]:
+        """Where the model looks while it reads tgt, for pictures and measurements.
+
+        ALIGNMENT, from target to source positions, is among the maps of every model with attention;
+        a model without has none. An architecture that looks in more than one way says so here.
+        """
+        alignment = self(src, src_mask, tgt).alignment
+        if alignment is None:
+            return {}
+        return {ALIGNMENT: AttentionMap(alignment[:, None, None], "target", "source")}
 
 
 def masked_softmax(energy: Tensor, mask: Tensor) -> Tensor:

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax, require
+from models.seq2seq import (
+    ALIGNMENT,
+    AttentionMap,
+    DecoderState,
+    Decoding,
+    Seq2Seq,
+    masked_softmax,
+    require,
+)
 
 KeysValues = tuple[Tensor, Tensor]  # each (batch, heads, length, d_model / heads)
 
@@ -23,6 +31,18 @@ class TransformerState(DecoderState):
     src_mask: Tensor  # (batch, src_len)
     memory: tuple[KeysValues, ...]  # of each decoder layer, from the encoder's output
     past: tuple[KeysValues, ...]  # of each decoder layer, from the target tokens read so far
+
+
+def attention(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V: eq. (1).
+
+    query: (..., queries, d_k); keys: (..., length, d_k); values: (..., length, d_v); mask, True
+    where a query may look, broadcasts to the weights. Returns the context vectors
+    (..., queries, d_v) and the weights (..., queries, length).
+    """
+    energy = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))
+    weights = masked_softmax(energy, mask)
+    return weights.to(values.dtype) @ values, weights
 
 
 class MultiHeadAttention(nn.Module):
@@ -45,11 +65,7 @@ class MultiHeadAttention(nn.Module):
 
         Returns (batch, queries, d_model) and the weights (batch, heads, queries, keys).
         """
-        keys, values = keys_values
-        query = self._split(self.W_q(x))
-        energy = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))
-        weights = masked_softmax(energy, mask)  # softmax(Q K^T / sqrt(d_k)), eq. (1)
-        heads = weights.to(values.dtype) @ values
+        heads, weights = attention(self._split(self.W_q(x)), *keys_values, mask)
         return self.W_o(heads.transpose(1, 2).flatten(2)), weights
 
     def _split(self, x: Tensor) -> Tensor:
@@ -89,11 +105,15 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(d_model, d_ff)
         self.around = nn.ModuleList(SubLayer(d_model, dropout, norm) for _ in range(2))
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x: (batch, src_len, d_model); mask: (batch, 1, 1, src_len)."""
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """x: (batch, src_len, d_model); mask: (batch, 1, 1, src_len).
+
+        Returns the layer's output and its weights, (batch, heads, src_len, src_len).
+        """
         h = self.around[0].before(x)
-        x = self.around[0].after(x, self.attention(h, self.attention.keys_values(h), mask)[0])
-        return self.around[1].after(x, self.feed_forward(self.around[1].before(x)))
+        found, weights = self.attention(h, self.attention.keys_values(h), mask)
+        x = self.around[0].after(x, found)
+        return self.around[1].after(x, self.feed_forward(self.around[1].before(x))), weights
 
 
 class DecoderLayer(nn.Module):
@@ -106,20 +126,21 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self, x: Tensor, past: KeysValues, causal: Tensor, memory: KeysValues, src_mask: Tensor
-    ) -> tuple[Tensor, KeysValues, Tensor]:
+    ) -> tuple[Tensor, KeysValues, Tensor, Tensor]:
         """x: (batch, tgt_len, d_model), the positions after `past`.
 
-        Returns the layer's output, the past of the next call, and the weights on the source,
-        (batch, heads, tgt_len, src_len).
+        Returns the layer's output, the past of the next call, and two kinds of weights: on the
+        target, (batch, heads, tgt_len, all target positions), and on the source, (..., src_len).
         """
         h = self.around[0].before(x)
         keys, values = self.self_attention.keys_values(h)
         past = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
-        x = self.around[0].after(x, self.self_attention(h, past, causal)[0])
-        found, weights = self.cross_attention(self.around[1].before(x), memory, src_mask)
+        found, on_target = self.self_attention(h, past, causal)
+        x = self.around[0].after(x, found)
+        found, on_source = self.cross_attention(self.around[1].before(x), memory, src_mask)
         x = self.around[1].after(x, found)
         x = self.around[2].after(x, self.feed_forward(self.around[2].before(x)))
-        return x, past, weights
+        return x, past, on_target, on_source
 
 
 class Transformer(Seq2Seq[TransformerState]):
@@ -182,30 +203,54 @@ class Transformer(Seq2Seq[TransformerState]):
             self.src_embedding.weight = self.tgt_embedding.weight
 
     def encode(self, src: Tensor, src_mask: Tensor) -> TransformerState:
+        return self._encode(src, src_mask)[0]
+
+    def decode(self, tgt: Tensor, state: TransformerState) -> Decoding[TransformerState]:
+        return self._decode(tgt, state)[0]
+
+    def attention_maps(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> dict[str, AttentionMap]:
+        state, encoder = self._encode(src, src_mask)
+        _, on_target, on_source = self._decode(tgt, state)
+        return {
+            ALIGNMENT: AttentionMap(torch.stack(on_source, dim=1), "target", "source"),
+            "encoder self-attention": AttentionMap(torch.stack(encoder, dim=1), "source", "source"),
+            "decoder self-attention": AttentionMap(
+                torch.stack(on_target, dim=1), "target", "target"
+            ),
+        }
+
+    def _encode(self, src: Tensor, src_mask: Tensor) -> tuple[TransformerState, list[Tensor]]:
+        """The state, and each layer's attention weights."""
         x = self._embed(self.src_embedding, src, first=0)
         mask = src_mask[:, None, None, :]
+        attended = []
         for layer in self.encoder:
-            x = layer(x, mask)
+            x, weights = layer(x, mask)
+            attended.append(weights)
         x = self.encoder_norm(x)  # (batch, src_len, d_model)
         memory = tuple(layer.cross_attention.keys_values(x) for layer in self.decoder)
         nothing = tuple((keys[:, :, :0], values[:, :, :0]) for keys, values in memory)
-        return TransformerState(src_mask, memory, nothing)
+        return TransformerState(src_mask, memory, nothing), attended
 
-    def decode(self, tgt: Tensor, state: TransformerState) -> Decoding[TransformerState]:
+    def _decode(
+        self, tgt: Tensor, state: TransformerState
+    ) -> tuple[Decoding[TransformerState], list[Tensor], list[Tensor]]:
+        """What `decode` returns, and the weights of each layer on the target and on the source."""
         done = state.past[0][0].size(2)  # target tokens read before
         x = self._embed(self.tgt_embedding, tgt, first=done)
         length = tgt.size(1)
         # position i may look at the positions up to itself: section 3.2.3
         causal = torch.ones(length, done + length, dtype=torch.bool, device=tgt.device).tril(done)
         src_mask = state.src_mask[:, None, None, :]
-        past, weights = [], []
+        past, on_target, on_source = [], [], []
         for layer, before, memory in zip(self.decoder, state.past, state.memory, strict=True):
-            x, after, attended = layer(x, before, causal, memory, src_mask)
-            past.append(after)
-            weights.append(attended)
-        alignment = weights[self.alignment_layer - 1].mean(dim=1)  # (batch, tgt_len, src_len)
+            x, *found = layer(x, before, causal, memory, src_mask)
+            for kind, one in zip((past, on_target, on_source), found, strict=True):
+                kind.append(one)
+        alignment = on_source[self.alignment_layer - 1].mean(dim=1)  # (batch, tgt_len, src_len)
         state = TransformerState(state.src_mask, state.memory, tuple(past))
-        return Decoding(self.output(self.decoder_norm(x)), alignment, state)
+        logits = self.output(self.decoder_norm(x))
+        return Decoding(logits, alignment, state), on_target, on_source
 
     def _embed(self, embedding: nn.Embedding, tokens: Tensor, first: int) -> Tensor:
         """sqrt(d_model) times the embedding, plus the position: sections 3.4 and 3.5."""

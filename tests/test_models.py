@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from models import checkpoint
-from models.seq2seq import Seq2Seq, masked_softmax
+from models.seq2seq import ALIGNMENT, Seq2Seq, masked_softmax
 from models.transformer import MultiHeadAttention, sinusoids
 
 every_architecture = pytest.mark.parametrize("name, options", VARIANTS, ids=IDS)
@@ -90,6 +90,31 @@ def test_alignment_rows_sum_to_one_and_are_zero_on_padding(name: str, options: d
     assert alignment.shape == (3, 4, 7)
     close(alignment.sum(-1), torch.ones(3, 4))
     assert alignment.masked_select(~mask.unsqueeze(1).expand_as(alignment)).eq(0).all()
+
+
+@every_architecture
+def test_attention_maps_are_distributions_over_what_may_be_seen(name: str, options: dict) -> None:
+    (src, mask), tgt = sentences([5, 1, 7]), targets(3, 4)
+    model = small(name, **options)
+    maps = model.attention_maps(src, mask, tgt)
+    assert (ALIGNMENT in maps) == (model(src, mask, tgt).alignment is not None)
+    read = torch.ones(3, 4, dtype=torch.bool)
+    visible = {"source": mask, "target": read, "both": torch.cat([mask, read], 1)}
+    for weights, queries, keys in maps.values():
+        assert weights.shape[0] == 3 and weights.dim() == 5
+        assert weights.shape[-2:] == (visible[queries].size(1), visible[keys].size(1))
+        close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+        unseen = ~visible[keys][:, None, None, None, :].expand_as(weights)
+        assert weights.masked_select(unseen).eq(0).all()
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_the_alignment_of_a_transformer_is_the_mean_over_one_layers_heads(layer: int) -> None:
+    (src, mask), tgt = sentences([5, 3]), targets(2, 4)
+    model = small("transformer", alignment_layer=layer)
+    weights = model.attention_maps(src, mask, tgt)[ALIGNMENT].weights
+    assert weights.shape == (2, 2, 2, 4, 5)  # batch, layers, heads, target, source
+    close(weights[:, layer - 1].mean(1), model(src, mask, tgt).alignment)
 
 
 @every_architecture
