@@ -1,4 +1,4 @@
-"""The figures; the only module that knows matplotlib. It takes arrays and strings, never a model.
+"""The figures; with tour_figures.py all that knows matplotlib. Arrays and strings, never a model.
 
 Figures are plain objects that nothing holds on to (no pyplot), so that none accumulate in a long
 run, and no display is needed.
@@ -36,7 +36,7 @@ PUBLISHED = {
     }
 }
 
-_STYLE = {
+LOOK = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, has all of French
     "font.size": 9,
     "axes.linewidth": 0.6,
@@ -70,7 +70,7 @@ def alignment_figure(
     width = max(weights.shape[1] * cell + 0.085 * max(map(len, tgt_words)) + 0.2, 3.2)
     note = textwrap.fill(caption, int(width / 0.055))
     heights = weights.shape[0] * cell, 0.085 * max(map(len, src_words)), 0.1 * note.count("\n")
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(width, sum(heights) + 0.35 + 0.25 * bool(title)))
         figure.set_layout_engine("constrained", w_pad=0.05, h_pad=0.05)
         axes = figure.subplots()
@@ -99,7 +99,7 @@ def bleu_by_length_figure(
     bucket without BLEU is a gap. published: curves to compare with, {words: BLEU}, drawn faintly.
     """
     buckets = same_buckets(curves)
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(LOOK):
         crowded = len(curves) + len(published or {}) > 4
         figure = Figure(figsize=(8.0 if crowded else 6.4, 4.2), layout="constrained")
         axes = figure.subplots()
@@ -162,20 +162,21 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def save(figure: Figure, path: str | Path) -> list[Path]:
+def save(figure: Figure, path: str | Path, *, vectors: bool = True, dpi: int = 200) -> list[Path]:
     """Writes the figure as PNG and as vectors (PDF; SVG if the path says so); their paths.
 
-    Each file appears whole or not at all. The same figure gives the same bytes.
+    Each file appears whole or not at all. The same figure gives the same bytes. Without vectors,
+    the PNG alone is written.
     """
     path = Path(path)
     suffix = path.suffix.lower() if path.suffix.lower() in _SUFFIXES else ""
     stem = path.name.removesuffix(path.suffix) if suffix else path.name
     path.parent.mkdir(parents=True, exist_ok=True)
     written = []
-    with TemporaryDirectory(dir=path.parent, prefix=".") as folder, matplotlib.rc_context(_STYLE):
-        for ending in (".png", ".svg" if suffix == ".svg" else ".pdf"):
+    with TemporaryDirectory(dir=path.parent, prefix=".") as folder, matplotlib.rc_context(LOOK):
+        for ending in (".png", ".svg" if suffix == ".svg" else ".pdf")[: 1 + vectors]:
             draft, final = Path(folder) / f"figure{ending}", path.with_name(stem + ending)
-            figure.savefig(draft, dpi=200, metadata=_NO_DATE[ending])
+            figure.savefig(draft, dpi=dpi, metadata=_NO_DATE[ending])
             written.append((draft, final))
         for draft, final in written:
             os.replace(draft, final)

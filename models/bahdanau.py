@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from models.bahdanau_fast import attention_loop
 from models.recurrent import DeepOutput, Hidden, InitialState, recurrent_layers, reverse
 from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax
 
@@ -59,21 +60,42 @@ class Bahdanau(Seq2Seq[BahdanauState]):
 
     def decode(self, tgt: Tensor, state: BahdanauState) -> Decoding[BahdanauState]:
         embedded = self.dropout(self.tgt_embedding(tgt))  # (batch, tgt_len, embedding)
+        y = self.embedding_to_gates(embedded)
+        # the same numbers, in training much faster
+        loop = self._fast_loop if torch.is_grad_enabled() and self.cell == "gru" else self._loop
+        states, contexts, alignment, hidden = loop(y, state)
+        logits = self.output(states, embedded, contexts)
+        after = BahdanauState(state.annotations, state.keys, state.src_mask, hidden)
+        return Decoding(logits, alignment, after)
+
+    def _loop(self, y: Tensor, state: BahdanauState) -> tuple[Tensor, Tensor, Tensor, Hidden]:
+        """From projected words read: all s_i, c_i and alpha_i, and the state after the last."""
         hidden, states, contexts, alignments = state.hidden, [], [], []
-        for y in self.embedding_to_gates(embedded).unbind(dim=1):
+        for y_i in y.unbind(dim=1):
             from_state, query = self.state_to_gates(hidden[0]).split(
                 [self.gates, self.v_a.in_features], dim=-1
             )
             energy = self.v_a(torch.tanh(query.unsqueeze(1) + state.keys))  # e_ij, A.1.2
             alignment = masked_softmax(energy.squeeze(2), state.src_mask)  # alpha_ij, eq. (6)
             context = torch.einsum("bj,bjd->bd", alignment, state.annotations)  # c_i, eq. (5)
-            hidden = self._step(y + self.context_to_gates(context), from_state, hidden)
+            hidden = self._step(y_i + self.context_to_gates(context), from_state, hidden)
             states.append(hidden[0])
             contexts.append(context)
             alignments.append(alignment)
-        logits = self.output(torch.stack(states, 1), embedded, torch.stack(contexts, 1))
-        after = BahdanauState(state.annotations, state.keys, state.src_mask, hidden)
-        return Decoding(logits, torch.stack(alignments, 1), after)
+        return *(torch.stack(found, 1) for found in (states, contexts, alignments)), hidden
+
+    def _fast_loop(self, y: Tensor, state: BahdanauState) -> tuple[Tensor, Tensor, Tensor, Hidden]:
+        states, contexts, alignment = attention_loop(
+            y,
+            state.hidden[0],
+            state.annotations,
+            state.keys,
+            state.src_mask,
+            self.state_to_gates,
+            self.context_to_gates,
+            self.v_a,
+        )
+        return states, contexts, alignment, (states[:, -1],)
 
     def _step(self, from_input: Tensor, from_state: Tensor, hidden: Hidden) -> Hidden:
         """s_i = f(s_{i-1}, y_{i-1}, c_i), from projections (batch, gates): appendix A.1.1."""

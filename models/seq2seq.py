@@ -90,7 +90,8 @@ def masked_softmax(energy: Tensor, mask: Tensor) -> Tensor:
     The lowest finite number stands for minus infinity, so that a row with nothing to attend to
     stays finite; next to any real energy its exponential underflows to exactly 0.
     """
-    return energy.float().masked_fill(~mask, torch.finfo(torch.float32).min).softmax(dim=-1)
+    energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
+    return energy.masked_fill(~mask, torch.finfo(torch.float32).min).softmax(dim=-1)
 
 
 def require(condition: bool, message: str) -> None:

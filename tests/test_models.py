@@ -10,8 +10,8 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from models import checkpoint
+from models.attention import MultiHeadAttention, sinusoids
 from models.seq2seq import ALIGNMENT, Seq2Seq, masked_softmax
-from models.transformer import MultiHeadAttention, sinusoids
 
 every_architecture = pytest.mark.parametrize("name, options", VARIANTS, ids=IDS)
 
