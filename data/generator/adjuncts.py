@@ -62,7 +62,8 @@ STATE_TIMES = {
     WHEN_FUTURE: "state_future",
 }
 
-Plan = tuple[list[Fragment] | int, ...]  # parts: a bank, or words of a place, or -words of company
+# parts: a bank of manners (a list) or of times (a tuple), words of a place, or -words of company
+Plan = tuple[list[Fragment] | tuple[Fragment, ...] | int, ...]
 
 
 def dates() -> list[tuple[str, Fragment]]:
@@ -139,7 +140,7 @@ class Adjuncts:
         lasting = "t" not in flags and (state or "d" in flags)
         bank = self.times[tense] if "t" in flags else []
         bank = self.states.get(tense, []) if lasting else bank
-        times = [[f for f in bank if f.words == n] for n in range(8)]
+        times = [tuple(f for f in bank if f.words == n) for n in range(8)]
         names = flags if manner else ""
         ways = [f for name in "mwqe" if name in names for f in self.manners[name]]
         if tense in (PRESENT, PROGRESSIVE):  # not "for the first time every day"
@@ -174,8 +175,10 @@ class Adjuncts:
         choices = plans[left]
         used = 0
         for part in choices[int(rnd() * len(choices))]:
-            if part.__class__ is list:
+            if part.__class__ is list or part.__class__ is tuple:
                 made = part[int(rnd() * len(part))]
+                if part.__class__ is tuple:  # a time
+                    self.phrases.dated = True
                 out.append(made)
                 used += made.words
             elif part > 0:

@@ -77,7 +77,7 @@ class Clauses(Predicates):
             used += self.relative(out, followed, 3 + int(rnd() * (left - 6)), RELATIVE[mode])
             self.universal = universal
         used += self.predicate(out, item, n - used, mode)
-        self.subject = item
+        self.subject = None if self.gone else item  # he does nothing more
         return used
 
     def passive(self, out: list[Fragment], n: int, mode: int) -> int:
@@ -96,7 +96,7 @@ class Clauses(Predicates):
         used += made.words
         left = n - used
         self.subject = item if item.frames else None
-        self.lasting = tense == PRESENT or polarity == NOT
+        self.lasting, self.dated = tense == PRESENT or polarity == NOT, False
         self.perfect = tense == PERFECT
         after = PERFECT if self.timed else tense
         agent = left >= 3 and rnd() < 0.75
@@ -125,7 +125,7 @@ class Clauses(Predicates):
         out += (verb, article, made)
         left = n - verb.words - article.words - made.words
         self.subject = None
-        self.lasting, self.perfect = True, False
+        self.lasting, self.perfect, self.dated = True, False, False
         if left > 6 and not none and item.frames:
             return n - left + self.relative(out, item, left, RELATIVE[mode])
         return n - left + (self.adjuncts.place(out, min(left, 6)) if left >= 2 else 0)

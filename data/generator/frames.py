@@ -128,7 +128,11 @@ class Frames:
             "".join(f for f in flags if f in ADJUNCT_FLAGS),
             WORDS_OF.get(kind, 0) + bool(verb.particle),
             self.nouns.select(subjects),
-            self.nouns.select(objects),
+            [
+                item
+                for item in self.nouns.select(objects)
+                if not ("i" in flags and item.feature & 2)
+            ],
             table,
             french,
         )

@@ -50,7 +50,8 @@ class Predicates(Phrases):
     `object` is what "it" in the next clause may mean. `lasting` is whether the last main verb was
     a state, negated or habitual: nothing happens "as soon as" that; `perfect` whether it was "has
     signed", after which only "because" is said. `timed` is whether a time has been said in front,
-    so that the clause needs no other.
+    so that the clause needs no other; `dated` whether the last main clause ended with one, so that
+    no "when" follows; `gone` whether its subject died, and does nothing more.
     """
 
     def __init__(self, compose: bool, share: float) -> None:
@@ -58,7 +59,7 @@ class Predicates(Phrases):
         self.object: Item | None = None
         self.lasting = False
         self.perfect = False
-        self.timed = False
+        self.timed = self.dated = self.gone = False
         self.to = self.nouns.preposition("to", "à")
 
     def tense(self, frame: Frame, mode: int, feature: int = 0) -> int:
@@ -108,6 +109,8 @@ class Predicates(Phrases):
             after = PERFECT
         self.perfect = tense == PERFECT
         self.lasting = state or (polarity and polarity in TIMELESS) or changed is not None
+        self.lasting = self.lasting or tense == PAST_PROGRESSIVE  # "was eating as soon as"
+        self.dated, self.gone = False, frame.verb.en == "die"
         if kind == "T" and polarity == AFFIRMATIVE and (roll := rnd()) < 0.07:
             if frame.objects[0].noun_class in HUMAN:
                 # nobody done once is no event: "as soon as he saw nobody"
@@ -250,7 +253,7 @@ class Predicates(Phrases):
     def relative(self, out: list[Fragment], item: Item, n: int, mode: int) -> int:
         """Adds a relative clause about the item: "who", "whom" or "that" and what follows."""
         human = item.noun_class in HUMAN
-        keep = self.object, self.lasting, self.perfect, self.timed
+        keep = self.object, self.lasting, self.perfect, self.timed, self.dated, self.gone
         self.universal = self.timed = False
         if n >= 4 and item.objects_of and self.rnd() < 0.4:
             frame = item.objects_of[int(self.rnd() * len(item.objects_of))]
@@ -266,5 +269,5 @@ class Predicates(Phrases):
         else:
             out.append(WHO if human else WHICH)
             used = 1 + self.predicate(out, item, n - 1, mode)
-        self.object, self.lasting, self.perfect, self.timed = keep
+        self.object, self.lasting, self.perfect, self.timed, self.dated, self.gone = keep
         return used

@@ -36,7 +36,7 @@ class Questions(Clauses):
 
     def question(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds a question of at most about eleven words."""
-        self.lasting = self.perfect = False
+        self.lasting = self.perfect = self.dated = False
         kinds = (self.whether, self.whether, self.whether_pronoun, self.who, self.what)
         if n < 12:  # a longer one goes on with "because" or "when"
             kinds += (self.which, self.how_many, self.where)

@@ -34,9 +34,11 @@ class Conjunction:
     mode: int
     joins_verbs: bool = False  # what follows may go without a subject
     pronouns: bool = False  # pronouns after it may mean something before it
+    temporal: bool = False  # it says when, which a clause with a date has said
 
 
 def _joins(english: str, french: str, mode: int = NOW, **rest: bool) -> Conjunction:
+    rest["temporal"] = english.startswith(("when", "while", "as soon", "every time"))
     return Conjunction(forms_before(english, french), mode, **rest)
 
 
@@ -195,6 +197,7 @@ class Sentences(Questions):
             conjunction is self.fronted
             or self.perfect
             or (self.lasting and conjunction.mode in (ONCE, WHEN))
+            or (self.dated and conjunction.temporal)
         ):
             conjunction = choices[0]
         self.join(out, conjunction.forms)
@@ -233,6 +236,7 @@ class Sentences(Questions):
         self.object = None
         self.lasting = frame.state or polarity == NOT
         self.perfect = tense == PERFECT
+        self.dated = False
         return used + self.adjuncts.fill(out, n - used, frame, tense, polarity != NOT)
 
     def saying(self, out: list[Fragment], mode: int) -> tuple[int, int]:
