@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 SPACE = "▁"  # how SentencePiece writes the space before a word
-END = "</s>"
+BEGIN, END = "<s>", "</s>"
 UNKNOWN = "<unk>"
 UNKNOWN_CHARACTER = "⁇"  # what SentencePiece decodes UNKNOWN to
+MEAN = "mean"  # instead of a number: the mean over all layers or heads
 
 # A word is: an English possessive ('s); letters and digits, hyphens inside, with the apostrophe of
 # an elision (l', n', qu') kept at their end; or one mark of punctuation by itself.
@@ -46,16 +47,16 @@ def word_alignment(
 ) -> WordAlignment:
     """Attention between words: summed over the pieces of a source word, averaged over a target's.
 
-    weights: (target pieces, source pieces), rows sum to 1. Words are words() of what the pieces
-    spell, or the given ones, which must be spelt alike save for spaces and unknown pieces. A piece
-    that spans several words is divided among them by its characters. "</s>" at the end of the
-    target has no row; what goes to the source's is one more column where keep_end, and otherwise
-    left out, the rows being scaled to sum to 1 again.
+    weights: (..., target pieces, source pieces), rows sum to 1; the matrix has the same first
+    dimensions. Words are words() of what the pieces spell, or the given ones, which must be spelt
+    alike save for spaces and unknown pieces. A piece that spans several words is divided among them
+    by its characters. "</s>" at the end of the target has no row; what goes to the source's is one
+    more column where keep_end, and otherwise left out, the rows being scaled to sum to 1 again.
     shift: a piece takes the attention of the step after it, at which it is the decoder's input
     (Shift-Att: Chen et al. 2020).
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if weights.shape != (len(tgt_pieces), len(src_pieces)):
+    if weights.shape[-2:] != (len(tgt_pieces), len(src_pieces)):
         raise ValueError(
             f"attention of shape {weights.shape} does not fit {len(tgt_pieces)} target and "
             f"{len(src_pieces)} source pieces"
@@ -65,14 +66,58 @@ def word_alignment(
     src_pieces, tgt_pieces = _without_end(src_pieces), _without_end(tgt_pieces)
     src_words, src_shares = _shares(src_pieces, src_words)
     tgt_words, tgt_shares = _shares(tgt_pieces, tgt_words)
-    rows = weights[int(shift) : int(shift) + len(tgt_pieces)]
-    averaged = (tgt_shares / tgt_shares.sum(0)).T @ rows  # (target words, source pieces)
-    matrix = averaged[:, : len(src_pieces)] @ src_shares
+    rows = weights[..., int(shift) : int(shift) + len(tgt_pieces), :]
+    averaged = (tgt_shares / tgt_shares.sum(0)).T @ rows  # (..., target words, source pieces)
+    matrix = averaged[..., : len(src_pieces)] @ src_shares
     if keep_end:
-        end = averaged[:, len(src_pieces) :].sum(1, keepdims=True)
-        return WordAlignment([*src_words, END], tgt_words, np.hstack([matrix, end]))
-    mass = matrix.sum(1, keepdims=True)
+        end = averaged[..., len(src_pieces) :].sum(-1, keepdims=True)
+        return WordAlignment([*src_words, END], tgt_words, np.concatenate([matrix, end], -1))
+    mass = matrix.sum(-1, keepdims=True)
     return WordAlignment(src_words, tgt_words, matrix / np.where(mass > 0, mass, 1))
+
+
+def select(weights: np.ndarray, layer: int | str, head: int | str) -> np.ndarray:
+    """The attention of a layer's head; each is a number from 1 or, for all together, "mean".
+
+    weights: (layers, heads, queries, keys).
+    """
+    for name, number, there in zip(("layer", "head"), (layer, head), weights.shape, strict=False):
+        if number != MEAN and not 1 <= number <= there:
+            many = name if there == 1 else f"{name}s"
+            raise ValueError(f"no {name} {number}: this model attends with {there} {many}")
+    chosen = weights.mean(0) if layer == MEAN else weights[layer - 1]
+    return chosen.mean(0) if head == MEAN else chosen[head - 1]
+
+
+def word_shares(
+    pieces: Sequence[str], given: Sequence[str] | None = None
+) -> tuple[list[str], np.ndarray]:
+    """The words of pieces, and what share of each piece belongs to which: (pieces, words).
+
+    Words are found as in word_alignment, save that "<s>" at the beginning and "</s>" at the end are
+    words of their own. Rows sum to 1.
+    """
+    first = int(list(pieces[:1]) == [BEGIN])
+    inner = _without_end(pieces)[first:]
+    found, inner_shares = _shares(inner, given)
+    framed = [*pieces[:first], *found, *pieces[first + len(inner) :]]
+    shares = np.zeros((len(pieces), len(framed)))
+    shares[first : first + len(inner), first : first + len(found)] = inner_shares
+    if first:
+        shares[0, 0] = 1
+    if first + len(inner) < len(pieces):
+        shares[-1, -1] = 1
+    return framed, shares
+
+
+def merge_words(
+    weights: np.ndarray, query_shares: np.ndarray, key_shares: np.ndarray
+) -> np.ndarray:
+    """Attention between words: averaged over the pieces of a query word, summed over a key word's.
+
+    weights: (..., query pieces, key pieces); shares: (pieces, words), as of word_shares.
+    """
+    return (query_shares / query_shares.sum(0)).T @ weights @ key_shares
 
 
 def _without_end(pieces: Sequence[str]) -> list[str]:
