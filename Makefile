@@ -1,21 +1,23 @@
-# make demo: three models trained, evaluated and compared.    make test: the tests.
+# make demo: models trained, evaluated and compared.    make test: the tests.
 # Both make .venv and install what requirements.txt pins; the second time that takes no time.
 
 PYTHON ?= python3
 PY := .venv/bin/python
 MODELS := bahdanau transformer rnn
 DEMO := $(MODELS:%=runs/grammar/%/demo)
+ATTENTION := runs/grammar/bahdanau/alignments
 FIGURE_3A := The agreement on the European Economic Area was signed in August 1992.
 
 # glibc keeps freed memory instead of returning it and asking again at each step: 10 % faster.
 export MALLOC_MMAP_THRESHOLD_ := 1073741824
 export MALLOC_TRIM_THRESHOLD_ := 1073741824
 
-.PHONY: help demo demo-runs test lint format tensorboard clean-demo
+.PHONY: help demo demo-runs test test-long lint format tensorboard clean-demo
 
 help:
 	@echo "make demo         trains, evaluates and compares three models (under 10 minutes)"
 	@echo "make test         runs the tests"
+	@echo "make test-long    kills, hostile input and an hour of training: over an hour"
 	@echo "make lint         checks style and formatting"
 	@echo "make format       formats the code"
 	@echo "make tensorboard  serves the curves of all runs"
@@ -38,11 +40,11 @@ help:
 demo: .venv/installed
 	@$(MAKE) --no-print-directory -j2 demo-runs
 	@$(PY) -m scripts.plot_bleu_by_length $(DEMO) --output runs/grammar/demo_bleu_by_length.png
-	@$(PY) -m scripts.plot_alignments runs/grammar/bahdanau/demo --source "$(FIGURE_3A)" \
+	@$(PY) -m scripts.plot_alignments $(ATTENTION) --source "$(FIGURE_3A)" \
 		--output runs/grammar/demo_alignment.png
 	@echo "curves: make tensorboard    (that is: .venv/bin/tensorboard --logdir runs)"
 
-demo-runs: $(DEMO:%=%/evaluation/test/scores.json)
+demo-runs: $(ATTENTION)/alignments.json $(DEMO:%=%/evaluation/test/scores.json)
 
 # An interrupted training goes on where it stopped.
 runs/grammar/%/demo/evaluation/test/scores.json:
@@ -50,8 +52,18 @@ runs/grammar/%/demo/evaluation/test/scores.json:
 	else $(PY) train.py +experiment=demo model=$* name=demo; fi
 	@$(PY) evaluate.py run=runs/grammar/$*/demo search=greedy ter=false threads=1
 
+# Attention is drawn from a model that has learnt all words of the lexicon.
+$(ATTENTION)/alignments.json:
+	@if [ -d $(ATTENTION) ]; then $(PY) train.py resume=$(ATTENTION); \
+	else $(PY) train.py +experiment=alignments name=alignments; fi
+	@$(PY) -m scripts.score_alignments $(ATTENTION) --json $@
+
 test: .venv/installed-dev
 	$(PY) -m pytest -n 2
+
+# Twenty kills, ten minutes of hostile input, an hour of training: LONG_RUN_MINUTES, FUZZ_MINUTES.
+test-long: .venv/installed-dev
+	$(PY) -m pytest tests/long
 
 lint: .venv/installed-dev
 	$(PY) -m ruff check .
@@ -65,4 +77,4 @@ tensorboard: .venv/installed
 	.venv/bin/tensorboard --logdir runs
 
 clean-demo:
-	rm -rf $(DEMO)
+	rm -rf $(DEMO) $(ATTENTION)
