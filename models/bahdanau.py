@@ -21,6 +21,7 @@ from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax
 
 @dataclass(frozen=True)
 class BahdanauState(DecoderState):
+    of_source = ("annotations", "keys", "src_mask")
     annotations: Tensor  # (batch, src_len, 2 hidden): h_j, eq. (7)
     keys: Tensor  # (batch, src_len, hidden): U_a h_j
     src_mask: Tensor  # (batch, src_len)

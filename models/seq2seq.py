@@ -6,7 +6,7 @@ token at a time and carries the state on, alignment reads a finished translation
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,16 @@ class DecoderState:
     Every field is batch-first: a tensor, or a (nested) tuple of tensors.
     """
 
-    def select(self, rows: Tensor) -> Self:
-        """The state of the given rows; rows: (new_batch,) of row numbers, repeats allowed."""
-        return replace(self, **{f.name: _pick(getattr(self, f.name), rows) for f in fields(self)})
+    of_source: ClassVar[tuple[str, ...]] = ()  # fields that `decode` hands on as they are, if any
+
+    def select(self, rows: Tensor, same_sources: bool = False) -> Self:
+        """The state of the given rows; rows: (new_batch,) of row numbers, repeats allowed.
+
+        same_sources: each row has the source of the row whose place it takes, so that the fields
+        in of_source can stay, which spares search most of the copying.
+        """
+        names = [f.name for f in fields(self) if not (same_sources and f.name in self.of_source)]
+        return replace(self, **{name: _pick(getattr(self, name), rows) for name in names})
 
 
 def _pick(value: Tensor | tuple, rows: Tensor) -> Tensor | tuple:

@@ -27,6 +27,7 @@ from models.seq2seq import ALIGNMENT, AttentionMap, DecoderState, Decoding, Seq2
 
 @dataclass(frozen=True)
 class TransformerState(DecoderState):
+    of_source = ("src_mask", "memory")
     src_mask: Tensor  # (batch, src_len)
     memory: tuple[KeysValues, ...]  # of each decoder layer, from the encoder's output
     past: tuple[KeysValues, ...]  # of each decoder layer, from the target tokens read so far

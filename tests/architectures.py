@@ -15,7 +15,20 @@ SMALL = {"embedding": 12, "hidden": 16, "d_model": 16, "heads": 2, "layers": 1}
 OPTIONS = {
     "rnn": [{"cell": "lstm"}, {"layers": 2}, {"reverse_source": True}],
     "bahdanau": [{"cell": "lstm"}],
+    "luong": [
+        {"cell": "gru", "encoder_layers": 2},
+        {"score": "dot", "bidirectional": False},
+        {"score": "concat"},
+        {"input_feeding": True},
+        {"input_feeding": True, "cell": "gru", "bidirectional": False},
+    ],
     "transformer": [{"norm": "post"}, {"tied": "output"}, {"alignment_layer": 1}],
+    "decoder_only": [
+        {"prefix": "causal"},
+        {"norm": "post"},
+        {"tied": "all"},
+        {"decoder_layers": 1, "alignment_layer": 1},
+    ],
 }
 VARIANTS = [(name, {}) for name in NAMES] + [
     (name, option) for name in NAMES for option in OPTIONS.get(name, [])

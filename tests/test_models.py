@@ -165,7 +165,7 @@ def test_the_default_models_have_about_as_many_parameters() -> None:
         return sum(p.numel() for p in model.parameters())
 
     with initialize_config_dir(str(CONFIGS.parent), version_base="1.3"):
-        counts = {name: parameters(name) for name in ("rnn", "bahdanau", "transformer")}
+        counts = {name: parameters(name) for name in NAMES}
     assert max(counts.values()) <= 1.1 * min(counts.values()), counts
 
 

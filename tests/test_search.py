@@ -2,15 +2,16 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
-from architectures import NAMES, small
+from architectures import NAMES, VOCABULARY, small
 
 from data.tokenizer import BOS, EOS, PAD
-from decoding.search import beam_search, length_penalty_of
+from decoding.search import beam_search, largest, length_penalty_of
 from decoding.translator import search_with
-from models.seq2seq import Seq2Seq
+from models.seq2seq import DecoderState, Decoding, Seq2Seq
 
 every_architecture = pytest.mark.parametrize("name", NAMES)
 SRC = torch.tensor([[5, 4, 5, 3], [4, 3, 0, 0], [6, 6, 3, 0]])
@@ -96,14 +97,102 @@ def test_batch_mates_and_padding_do_not_change_what_is_found(name: str) -> None:
         assert [h.score for h in alone] == pytest.approx([h.score for h in hypotheses], abs=1e-4)
 
 
+def best_of_all(model: Seq2Seq, src: torch.Tensor, beam_size: int, limit: int) -> float:
+    """The best log-probability that ends in a beam which is never stopped early; src: (1, length).
+
+    One sentence, Python lists and the whole prefix read anew at each step.
+    """
+    beam, found = [((), 0.0)], [-math.inf]
+    for _ in range(limit):
+        continued = []
+        for tokens, total in beam:
+            logits = model(src, src != PAD, torch.tensor([[BOS, *tokens]])).logits[0, -1]
+            for token, value in enumerate(logits.log_softmax(-1).tolist()):
+                if token not in (PAD, BOS):
+                    continued.append(((*tokens, token), total + value))
+        continued.sort(key=lambda one: -one[1])
+        found += [total for tokens, total in continued[:beam_size] if tokens[-1] == EOS]
+        beam = [one for one in continued if one[0][-1] != EOS][:beam_size]
+    return max(found)
+
+
+@dataclass(frozen=True)
+class Nothing(DecoderState):
+    src_mask: torch.Tensor
+
+
+class Table(Seq2Seq[Nothing]):
+    """A model of which each token's probability depends on the one before it alone."""
+
+    def __init__(self, chances: dict[int, dict[int, float]]) -> None:
+        super().__init__()
+        self.table = torch.full((7, 7), -torch.inf)
+        for token, following in chances.items():
+            self.table[token, list(following)] = torch.tensor(list(following.values())).log()
+
+    def encode(self, src: torch.Tensor, src_mask: torch.Tensor) -> Nothing:
+        return Nothing(src_mask)
+
+    def decode(self, tgt: torch.Tensor, state: Nothing) -> Decoding[Nothing]:
+        return Decoding(self.table[tgt], None, state)
+
+
+def test_no_search_ends_while_a_better_translation_is_in_the_beam() -> None:
+    a, b, c = 4, 5, 6
+    model = Table(
+        {BOS: {a: 0.5, EOS: 0.3, b: 0.2}, a: {c: 0.9, EOS: 0.1}, b: {EOS: 0.9, a: 0.1}}
+        | {c: {EOS: 0.9, c: 0.1}, EOS: {EOS: 1.0}}
+    )
+    # after two steps the nothing (0.3) and b (0.18) have ended, but a c has 0.45
+    found = search(model, torch.tensor([[a, EOS]]), beam_size=2, max_len=9, alpha=0.0)[0]
+    assert found[0].tokens == [a, c]
+    assert [math.exp(h.log_prob) for h in found] == pytest.approx([0.405, 0.3])
+
+
+@every_architecture
+def test_a_beam_finds_what_one_of_python_lists_finds(name: str) -> None:
+    for seed in range(2):
+        model = small(name, seed=seed)
+        found = search(model, SRC, beam_size=2, max_len=10, alpha=0.0)
+        for row, hypotheses in zip(SRC, found, strict=True):
+            expected = best_of_all(model, unpadded(row), beam_size=2, limit=10)
+            if not hypotheses[0].length_capped:
+                assert hypotheses[0].log_prob == pytest.approx(expected, abs=1e-4)
+
+
+@every_architecture
+def test_what_a_state_says_is_of_the_source_stays_as_it_is(name: str) -> None:
+    model = small(name)
+    start = model.encode(SRC, SRC != PAD).select(torch.tensor([0, 0, 1, 1, 2, 2]))
+    state = model.decode(torch.tensor([[4], [5], [6], [7], [8], [9]]), start).state
+    assert all(getattr(state, field) is getattr(start, field) for field in start.of_source)
+    rows = torch.tensor([1, 0, 2, 2, 5, 4])  # each in the place of one with the same source
+    next_token = torch.full((6, 1), 4)
+    expected, found = (
+        model.decode(next_token, state.select(rows, same_sources=same)).logits
+        for same in (False, True)
+    )
+    assert torch.equal(expected, found)
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 160, 1600, 1605])
+def test_the_largest_values_are_those_that_sorting_finds(width: int) -> None:
+    torch.manual_seed(width)
+    values = torch.randn(7, width)
+    values[3, : width // 2] = -torch.inf
+    for count in (1, 2, 10):
+        if count <= width:
+            found, places = largest(values, count)
+            assert torch.equal(found, values.sort(dim=1, descending=True).values[:, :count])
+            assert torch.equal(values.gather(1, places), found)
+
+
 @every_architecture
 def test_there_is_always_a_result_at_the_length_limit(name: str) -> None:
     model = small(name)
-    bias = next(
-        m for n, m in model.named_modules() if n.endswith(("W_o", "output")) and hasattr(m, "bias")
-    )
+    output = next(m for m in model.modules() if getattr(m, "out_features", 0) == VOCABULARY)
     with torch.no_grad():
-        bias.bias[EOS] = -1e4  # a model that never ends by itself
+        output.bias[EOS] = -1e4  # a model that never ends by itself
     for hypotheses in search(model, SRC, beam_size=3, max_len=5):
         assert all(h.length_capped and len(h.tokens) == 5 for h in hypotheses)
         assert len(hypotheses) == 3

@@ -1,0 +1,300 @@
+"""Measures how fast training and translation are on this machine: python -m scripts.benchmark
+
+Each measurement has a process of its own. Training is train.py's: its composition, its batches, its
+updates. Translation is the Translator's, from raw sentences to raw sentences, with untrained
+weights and exactly 20 tokens a sentence; with --run also a trained run's, as long as it makes them.
+docs/speed.md says what each column means.
+"""
+
+import argparse
+import json
+import logging
+import multiprocessing
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+
+from cli import CONFIGS, check_overrides, command
+from data.corpus import ParallelCorpus
+from data.tokenizer import Tokenizer, learn_pair
+from decoding import cost
+from decoding.run import Run
+from decoding.translator import Translator, device_of, use_threads
+from evaluation.tables import number, text_table
+
+MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+BEAMS = (1, 5)
+LENGTH = 20  # target tokens of a translation with untrained weights
+PAIRS = 8_000  # of the corpus: enough for batches of all lengths
+SENTENCES = 500  # to translate
+COUNTED, PROFILED = 10, 3  # updates whose products are counted; whose time is told apart
+SHORT = {  # options that stand for a setting of train.py
+    "threads": "threads",
+    "width": "width",
+    "vocabulary": "tokenizer.size",
+    "batch_tokens": "training.batch_tokens",
+    "device": "device",
+}
+PEERS = [  # the sizes at which other toolkits have been measured: docs/speed.md
+    *("width=256", "tokenizer.type=unigram", "tokenizer.size=8000", "tokenizer.shared=true"),
+    *("training.batch_tokens=4096", "training.dropout=0.1"),
+]
+PEER_MODELS = {
+    "transformer": [
+        *("model.encoder_layers=3", "model.decoder_layers=3", "model.alignment_layer=3"),
+        *("model.expansion=4", "model.tied=all"),
+    ],
+    "bahdanau": ["model.hidden=384"],
+    "rnn": ["model.hidden=384"],
+}
+
+log = logging.getLogger(__name__)
+Record = dict[str, Any]
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_intermixed_args(arguments)
+    check_overrides("train", options.overrides)
+    todo = list(tasks(options))
+    records = [machine(options)]
+    print("\n".join(f"{name}: {value}" for name, value in records[0].items() if name != "task"))
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or the profiler reports its start and stop
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), options)
+        for done, task in enumerate(todo):
+            said = ", ".join(f"{key} {value}" for key, value in task.items())
+            log.info("%d of %d: %s", done + 1, len(todo), said)
+            records += in_fresh_process(task, Path(folder), options)
+    print("\n\n".join(["", *tables(records)]))
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+    print("\nwhat the columns mean, and how to compare with other toolkits: docs/speed.md")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.benchmark",
+        description="Measures how fast training and translation are on this machine.",
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="settings of train.py, such as data=bible"
+    )
+    parser.add_argument("--models", default=",".join(MODELS), help="(default: %(default)s)")
+    parser.add_argument("--dtypes", default="fp32,bf16", help="of training (default: %(default)s)")
+    parser.add_argument("--only", choices=("train", "translate"), help="one half")
+    parser.add_argument("--run", type=Path, metavar="RUN", help="translate with this one, too")
+    parser.add_argument("--text", type=Path, nargs=2, metavar="FILE", help="source, target lines")
+    parser.add_argument("--peer-sizes", action="store_true", help="sizes others were measured at")
+    for option in ("threads", "width", "vocabulary", "batch-tokens"):
+        key = SHORT[option.replace("-", "_")]
+        parser.add_argument(f"--{option}", type=int, metavar="N", help=f"the same as {key}=N")
+    parser.add_argument("--batch-sentences", type=int, default=64, metavar="N", help="(64)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="writes a list of records")
+    return parser
+
+
+def tasks(options: argparse.Namespace) -> Iterator[Record]:
+    """What is to be measured, one after the other; ValueError for what cannot be."""
+    models, dtypes = options.models.split(","), options.dtypes.split(",")
+    for names, known in ((models, MODELS), (dtypes, list(DTYPES))):
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is unknown; there are {', '.join(known)}")
+    if options.batch_sentences < 1 or options.seconds < 0:
+        raise ValueError("--batch-sentences must be at least 1, and --seconds not negative")
+    run = Run(options.run) if options.run else None
+    if options.only != "translate":
+        for model in models:
+            yield from ({"task": "train", "model": model, "dtype": dtype} for dtype in dtypes)
+    if options.only != "train":
+        for model in [*models, *([run.name] if run else [])]:
+            for beam in BEAMS:
+                for batch in dict.fromkeys((1, options.batch_sentences)):
+                    yield {"task": "translate", "model": model, "beam": beam, "batch": batch}
+
+
+def machine(options: argparse.Namespace) -> Record:
+    """Where this is measured."""
+    use_threads(options.threads)
+    device = device_of(options.device)
+    able = torch.cpu.get_capabilities()
+    units = [name for name in ("avx2", "avx512_f", "avx512_bf16", "amx_bf16") if able.get(name)]
+    return {
+        "task": "machine",
+        "processor": f"{able.get('cpu_name') or platform.processor()} ({', '.join(units)})",
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else "untested here",
+        "torch": torch.__version__,
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+def prepare(folder: Path, options: argparse.Namespace) -> None:
+    """Writes the text and the vocabularies that all measurements share."""
+    if options.text:
+        names = ("data.train_src", "data.train_tgt")
+        options.overrides += ["data=files", *map("{}={}".format, names, options.text)]
+    config = settings(options, f"data.max_pairs={PAIRS}")
+    corpus = instantiate(config.data).load("train")
+    pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
+    for side, tokenizer in zip(("src", "tgt"), pair, strict=True):
+        lines = "".join(f"{sentence}\n" for sentence in getattr(corpus, side))
+        (folder / f"train.{side}").write_text(lines, encoding="utf-8")
+        (folder / f"{side}.model").write_bytes(tokenizer.model)
+
+
+def settings(options: argparse.Namespace, *overrides: str) -> Any:
+    """The settings that train.py has with these options."""
+    given = {key: getattr(options, name) for name, key in SHORT.items()}
+    short = [f"{key}={value}" for key, value in given.items() if value is not None]
+    peers = PEERS if options.peer_sizes else []
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("train", [*peers, *short, *options.overrides, *overrides])
+
+
+def in_fresh_process(task: Record, folder: Path, options: argparse.Namespace) -> list[Record]:
+    """The records of a task, whose peak memory is its own and nobody else's."""
+    with ProcessPoolExecutor(
+        1,
+        multiprocessing.get_context("spawn"),
+        initializer=logging.disable,
+        initargs=(logging.WARNING,),
+    ) as process:
+        try:
+            return process.submit(measure, task, folder, options).result()
+        except BrokenProcessPool as error:
+            raise OSError(f"{task}: the process was killed; out of memory?") from error
+
+
+def measure(task: Record, folder: Path, options: argparse.Namespace) -> list[Record]:
+    """The records of one task."""
+    use_threads(options.threads)
+    torch.manual_seed(1)
+    device = device_of(options.device)
+    if task["model"] not in MODELS:
+        run = Run(options.run)
+        translator = Translator.from_run(run, options.device)
+        return [translation(task, translator, run.corpus().load("test").src, None, options)]
+    files = [f"data.train_{side}={folder}/train.{side}" for side in ("src", "tgt")]
+    sizes = PEER_MODELS.get(task["model"], []) if options.peer_sizes else []
+    config = settings(
+        options,
+        *("data=files", *files, "data.dev_share=0", "data.test_share=0"),
+        *(f"model={task['model']}", *sizes, f"precision={task.get('dtype', 'auto')}"),
+    )
+    if task["task"] == "train":
+        return training(task, config, folder, options.seconds)
+    pair = [Tokenizer.load(folder / f"{side}.model") for side in ("src", "tgt")]
+    lines = (folder / "train.src").read_text(encoding="utf-8").splitlines()
+    return [translation(task, cost.untrained(config.model, pair, device), lines, LENGTH, options)]
+
+
+def training(task: Record, config: Any, folder: Path, seconds: float) -> list[Record]:
+    """Speed and memory of train.py's updates, and where their time goes."""
+    # imported here, or the memory of translation would hold what training needs
+    import train
+    from training import cost as training_cost
+
+    corpus = instantiate(config.data).load("train")
+    pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
+    parts = train.parts_of(config, corpus, pair)
+    dev = ParallelCorpus(corpus.src[:1], corpus.tgt[:1])
+    trainer = train.trainer_of(config, parts, dev, pair, folder, writer=None)
+    flops = training_cost.product_flops_per_token(trainer, COUNTED)
+    speed = training_cost.speed(trainer, seconds)
+    memory = cost.peak_memory_mb(trainer.device)
+    kinds = training_cost.kinds_of_work(trainer, PROFILED)
+    peak = training_cost.peak_flops(trainer.device, DTYPES[task["dtype"]])
+    rate = None if flops is None else flops * speed.tgt_tokens_per_s
+    record = {
+        **task,
+        "batch": config.training.batch_tokens,
+        "beam": None,
+        "parameters": sum(p.numel() for p in trainer.model.parameters()),
+        **speed._asdict(),
+        **memory,
+        "product_gflops_per_s": None if rate is None else rate / 1e9,
+        "peak_gflops_per_s": peak / 1e9,
+        "share_of_peak": None if rate is None else rate / peak,
+    }
+    return [record, *({**task, "task": "profile", "kind": k, "share": s} for k, s in kinds.items())]
+
+
+def translation(
+    task: Record,
+    translator: Translator,
+    lines: Sequence[str],
+    length: int | None,
+    options: argparse.Namespace,
+) -> Record:
+    """Speed and memory of a translator."""
+    speed = cost.speed(
+        translator,
+        lines[:: max(1, len(lines) // SENTENCES)],
+        cost.search_in_batches(task["beam"], task["batch"], length),
+        alone=task["batch"] == 1,
+        seconds=options.seconds,
+    )
+    return {
+        **task,
+        "dtype": "fp32",
+        "length": length or "its own",
+        "parameters": sum(p.numel() for p in translator.model.parameters()),
+        **speed._asdict(),
+        **cost.peak_memory_mb(translator.device),
+        "share_of_peak": None,
+    }
+
+
+def tables(records: Sequence[Record]) -> Iterator[str]:
+    """The records as tables: training, where its time goes, translation."""
+    trained, profiles, translated = (
+        [r for r in records if r["task"] == task] for task in ("train", "profile", "translate")
+    )
+    if trained:
+        yield _table(trained, {"training": "model", "dtype": "dtype"}, TRAINING)
+        header = ["% of an update", *(f"{r['model']} {r['dtype']}" for r in trained)]
+        rows: dict[str, list[str]] = {}
+        for r in profiles:
+            rows.setdefault(r["kind"], [r["kind"]]).append(number(100 * r["share"]))
+        yield text_table(header, list(rows.values()))
+    if translated:
+        labels = {"translation": "model", "beam": "beam", "batch": "batch", "length": "length"}
+        yield _table(translated, labels, TRANSLATION)
+
+
+SPEED = {"tokens/s": "tgt_tokens_per_s", "sentences/s": "sentences_per_s"}
+USE = {"cores used": "cores_used", "MB": "peak_rss_mb", "GPU MB": "peak_gpu_mb"}
+PRODUCTS = {"GFLOP/s": "product_gflops_per_s", "peak GFLOP/s": "peak_gflops_per_s"}
+TRAINING = {**SPEED, **PRODUCTS, "share of peak": "share_of_peak", **USE}
+TRANSLATION = {**SPEED, "tokens each": "mean_length", **USE}
+
+
+def _table(records: Sequence[Record], labels: dict[str, str], numbers: dict[str, str]) -> str:
+    """One row a record; columns, by their headers, hold the values of these keys."""
+    digits = {"share_of_peak": 2, "peak_rss_mb": 0, "tgt_tokens_per_s": 0, "cores_used": 2}
+    rows = [
+        [str(r[key]) for key in labels.values()]
+        + [f"{r['parameters']:,}"]
+        + [number(r[key], digits.get(key, 1)) for key in numbers.values()]
+        for r in records
+    ]
+    return text_table([*labels, "parameters", *numbers], rows)
+
+
+if __name__ == "__main__":
+    main()
