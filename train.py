@@ -6,28 +6,33 @@ python train.py resume=runs/bible/bahdanau/NAME  goes on exactly where that run 
 
 import logging
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from hydra.core.hydra_config import HydraConfig
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from torch.utils.tensorboard import SummaryWriter
 
-from cli import hydra_command
+from cli import check_types, hydra_command
 from data.batching import TokenArray, TrainingBatches
 from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.tokenizer import Tokenizer, learn_pair
-from decoding.run import Run
-from decoding.translator import Search, Translator, device_of, use_threads
+from decoding.run import Run, corpus_of
+from decoding.translator import Search, Translator, device_of, search_of, use_threads
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training import run_folder
+from training.optimizer import optimizer_of
+from training.processes import ALONE, Processes, join_processes
 from training.run_folder import RUNS, RunLog
 from training.schedule import Schedule, schedule
-from training.trainer import Stop, Trainer
+from training.settings import changes, check_ranges, wants_bf16
+from training.signals import Stop
+from training.trainer import Trainer
 from training.validation import Validation, write_hyperparameters
 
 CHANGEABLE = ("training.max_steps", "training.patience", "device", "threads")  # when resuming
@@ -37,63 +42,88 @@ log = logging.getLogger(__name__)
 
 @hydra_command("train")
 def main(config: DictConfig) -> None:
-    with RunLog.listening() as run_log:
-        if config.resume is None:
-            trainer = _start(config, run_log)
-        else:
-            trainer = _go_on(Run(config.resume), run_log)
+    with join_processes() as processes, RunLog.listening() as run_log, ExitStack() as held:
+        run = processes.tell(_run_to_go_on(config) if processes.is_first else None)
+        begin = partial(_go_on, run) if run else _start
+        trainer = begin(config, processes, run_log, held)
         _describe(trainer)
+        go_on = f"python train.py resume={trainer.folder}"
         try:
             progress = trainer.fit()
-        except Stop:
-            log.info("stopped and saved; go on with: python train.py resume=%s", trainer.folder)
-            sys.exit(130)
-        finally:
-            trainer.writer.close()
+        except Stop as stop:
+            log.info("stopped and saved; go on with: %s", go_on)
+            sys.exit(128 + stop.signal_number)  # as the shell says it
+        except OSError as error:
+            where = "" if str(trainer.folder) in str(error) else f"{trainer.folder}: "
+            raise OSError(f"{where}{error}; when that is mended, go on with: {go_on}") from error
         log.info("best dev BLEU %.2f at step %d", progress.best_bleu, progress.best_step)
         log.info("next: python evaluate.py run=%s    or: tensorboard --logdir %s",
                  trainer.folder, RUNS)  # fmt: skip
 
 
-def _start(config: DictConfig, run_log: RunLog) -> Trainer:
+def _start(config: DictConfig, processes: Processes, run_log: RunLog, held: ExitStack) -> Trainer:
     """A new training; its folder comes into being once all of it is known to be sound."""
-    job = HydraConfig.get()
-    chosen = {group: name for group, name in job.runtime.choices.items() if "hydra" not in group}
-    name = None if config.name is None else str(config.name)
-    folder = run_folder.new_folder(chosen["data"], chosen["model"], name)
-    _make_paths_absolute(config.data)
-    train, dev = _corpus(config)
-    cache = corpora_root() / "vocabularies"
-    tokenizers = learn_pair(train.src, train.tgt, **config.tokenizer, cache=cache)
-    parts = _parts(config, train, tokenizers)
-    settings = {"chosen": chosen, **OmegaConf.to_container(config, resolve=True)}
-    run_folder.write(folder, settings, job.overrides.task, tokenizers)
-    run_log.begin(folder)
-    # TensorBoard takes only the second start that it sees for a restart; this is the first
-    writer = SummaryWriter(str(folder), purge_step=0)
-    write_hyperparameters(writer, _flat(settings))
-    return _compose(config, parts, dev, tokenizers, folder, writer)
+    settings = _settings(config)
+    place = run_folder.place(settings)
+    if processes.is_first:
+        run_folder.new_folder(*place)  # or it would be refused only when all the rest is done
+    with processes.first_before_others():
+        train, dev = _corpus(config)
+        cache = corpora_root() / "vocabularies"
+        tokenizers = learn_pair(train.src, train.tgt, **config.tokenizer, cache=cache)
+    parts = parts_of(config, train, tokenizers, processes)
+    folder, writer = None, None
+    if processes.is_first:
+        overrides = HydraConfig.get().overrides.task
+        folder = run_folder.write(*place, settings, overrides, tokenizers)
+        held.enter_context(run_folder.locked(folder))
+        run_log.begin(folder)
+        # TensorBoard takes only the second start that it sees for a restart; this is the first
+        writer = held.enter_context(run_folder.curves(folder, first_step=0))
+        write_hyperparameters(writer, settings)
+    folder = processes.tell(folder)
+    return trainer_of(config, parts, dev, tokenizers, folder, writer, processes)
 
 
-def _go_on(run: Run, run_log: RunLog) -> Trainer:
+def _run_to_go_on(config: DictConfig) -> Run | None:
+    """The run that resume= names; with resume=auto that of this training's name, if it is there."""
+    if config.resume != "auto":
+        return None if config.resume is None else Run(config.resume)
+    if config.name is None:
+        raise ValueError("resume=auto goes on with the run of a name: give name=")
+    folder = RUNS.joinpath(*run_folder.place(_settings(config)))
+    return Run(folder) if folder.exists() else None
+
+
+def _go_on(
+    run: Run, config: DictConfig, processes: Processes, run_log: RunLog, held: ExitStack
+) -> Trainer:
     """The training of a run, in the state of its last checkpoint; the beginning if it has none."""
-    config = _resumed_config(run, list(HydraConfig.get().overrides.task))
+    config = _resumed_config(run, config)
+    if processes.is_first:
+        held.enter_context(run_folder.locked(run.folder))
     last = run.folder / "checkpoints" / "last.pt"
     state = checkpoints.load(last) if last.is_file() else None
-    train, dev = _corpus(config)
+    with processes.first_before_others():
+        train, dev = _corpus(config)
     tokenizers = run.tokenizers()
     if state:
         checkpoints.check_vocabularies(last, state, [t.digest for t in tokenizers])
-    parts = _parts(config, train, tokenizers)
-    run_log.begin(run.folder)
-    run_folder.write_settings(run.folder, OmegaConf.to_container(config), "config")
-    # events after the checkpoint belong to the part that is now done again
-    done = state["progress"]["step"] if state else -1
-    writer = SummaryWriter(str(run.folder), purge_step=done + 1)
-    trainer = _compose(config, parts, dev, tokenizers, run.folder, writer)
-    if state is None:
-        write_hyperparameters(writer, _flat(OmegaConf.to_container(config, resolve=True)))
-    else:
+        if not {"optimizer", "batches", "random", "progress"} <= state.keys():
+            raise ValueError(f"{last}: has weights alone, from which training cannot go on")
+    parts = parts_of(config, train, tokenizers, processes)
+    writer = None
+    if processes.is_first:
+        checkpoints.clear_unfinished(last.parent)
+        run_log.begin(run.folder)
+        run_folder.write_settings(run.folder, OmegaConf.to_container(config), "config")
+        # events after the checkpoint belong to the part that is now done again
+        done = state["progress"]["step"] if state else -1
+        writer = held.enter_context(run_folder.curves(run.folder, first_step=done + 1))
+        if state is None:
+            write_hyperparameters(writer, OmegaConf.to_container(config, resolve=True))
+    trainer = trainer_of(config, parts, dev, tokenizers, run.folder, writer, processes)
+    if state:
         trainer.resume(state)
     return trainer
 
@@ -106,35 +136,16 @@ class _Parts(NamedTuple):
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     search: Search
+    device: torch.device
     bf16: bool
 
 
 def _corpus(config: DictConfig) -> tuple[ParallelCorpus, ParallelCorpus]:
     """The training and dev pairs."""
-    corpus = instantiate(config.data)
+    corpus = corpus_of(OmegaConf.to_container(config.data, resolve=True))
     train, dev = corpus.load("train"), corpus.load("dev")
     log.info("%d training pairs, %d dev pairs", len(train), len(dev))
     return train, dev
-
-
-def _check_ranges(config: DictConfig) -> None:
-    """Raises ValueError for numbers with which no training is possible."""
-    settings = config.training
-    least = {"max_steps": 1, "accumulate": 1, "validate_every": 1, "log_every": 1, "patience": 1}
-    for name, lowest in (least | {"keep": 0, "warmup_steps": 0}).items():
-        if settings[name] is not None and settings[name] < lowest:
-            raise ValueError(f"training.{name} must be at least {lowest}, not {settings[name]}")
-    if not 0 <= settings.label_smoothing < 1:
-        raise ValueError(
-            f"training.label_smoothing must be from 0 to below 1, not {settings.label_smoothing}"
-        )
-    if settings.clip_norm <= 0:
-        raise ValueError(f"training.clip_norm must be above 0, not {settings.clip_norm}")
-    edges = list(settings.length_edges)
-    if not edges or edges != sorted(set(edges)) or edges[0] < 1:
-        raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
-    if config.seed < 0:
-        raise ValueError(f"seed must not be negative, but is {config.seed}")
 
 
 def _make_paths_absolute(data: DictConfig) -> None:
@@ -145,16 +156,19 @@ def _make_paths_absolute(data: DictConfig) -> None:
             data[key] = str(Path(value).resolve())
 
 
-def _parts(
-    config: DictConfig, train: ParallelCorpus, tokenizers: tuple[Tokenizer, Tokenizer]
+def parts_of(
+    config: DictConfig,
+    train: ParallelCorpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    processes: Processes = ALONE,
 ) -> _Parts:
     """Everything that can be wrong with the settings is found out here."""
     settings = config.training
-    _check_ranges(config)
+    check_ranges(config)
     use_threads(config.threads)
     torch.manual_seed(config.seed)
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
-    device = device_of(config.device)
+    device = device_of(processes.device(config.device))
     model.to(device)
     sides = zip(tokenizers, (train.src, train.tgt), strict=True)
     return _Parts(
@@ -164,25 +178,27 @@ def _parts(
             batch_tokens=settings.batch_tokens,
             seed=config.seed,
         ),
-        instantiate(settings.optimizer)(model.parameters()),
+        optimizer_of(OmegaConf.to_container(settings.optimizer, resolve=True), model.parameters()),
         schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
-        instantiate(config.search),
-        _bf16(config.precision, device),
+        search_of(OmegaConf.to_container(config.search, resolve=True)),
+        device,
+        wants_bf16(config.precision, device),
     )
 
 
-def _compose(
+def trainer_of(
     config: DictConfig,
     parts: _Parts,
     dev: ParallelCorpus,
     tokenizers: tuple[Tokenizer, Tokenizer],
     folder: Path,
-    writer: SummaryWriter,
+    writer: SummaryWriter | None,
+    processes: Processes = ALONE,
 ) -> Trainer:
-    """The trainer with its validation."""
-    settings, device = config.training, device_of(config.device)
+    """The trainer with its validation; of several processes, the first one alone has a writer."""
+    settings = config.training
     validate = Validation(
-        Translator(parts.model, *tokenizers, device),
+        Translator(parts.model, *tokenizers, parts.device),
         dev,
         parts.search,
         writer,
@@ -198,12 +214,13 @@ def _compose(
         validate,
         folder,
         writer,
+        processes,
         identity={
             "model": OmegaConf.to_container(config.model, resolve=True),
             "vocabularies": [tokenizer.size for tokenizer in tokenizers],
             "digests": [tokenizer.digest for tokenizer in tokenizers],
         },
-        device=device,
+        device=parts.device,
         bf16=parts.bf16,
         **{name: settings[name] for name in _TRAINER_SETTINGS},
     )
@@ -221,8 +238,29 @@ _TRAINER_SETTINGS = (
 )
 
 
-def _resumed_config(run: Run, overrides: list[str]) -> DictConfig:
-    """The run's own settings; only how long and where it trains may change."""
+def _settings(config: DictConfig) -> dict[str, Any]:
+    """All settings of a new training, resolved; under `chosen` the names of the choices."""
+    choices = HydraConfig.get().runtime.choices.items()
+    _make_paths_absolute(config.data)
+    settings = OmegaConf.to_container(config, resolve=True)
+    chosen = {group: name for group, name in choices if "hydra" not in group}
+    return {"chosen": chosen, **settings, "resume": None}
+
+
+def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
+    """The run's own settings; only how long and where it trains may change.
+
+    What is given anew are the overrides; with resume=auto, as they are those of a new training,
+    what differs from the run.
+    """
+    overrides = list(HydraConfig.get().overrides.task)
+    if given.resume == "auto":
+        overrides = changes(run.config, _settings(given))
+    kinds = {**OmegaConf.to_container(given, resolve=True), "resume": None}
+    try:
+        check_types(run.config, kinds)
+    except ValueError as error:
+        raise ValueError(f"{run.folder}/config.yaml: {error}") from error
     config = OmegaConf.create(run.config)
     for override in overrides:
         key = override.lstrip("+").split("=")[0]
@@ -237,40 +275,18 @@ def _resumed_config(run: Run, overrides: list[str]) -> DictConfig:
     return config
 
 
-def _bf16(precision: str, device: torch.device) -> bool:
-    """Whether matrix products run in bfloat16; auto: where the hardware has units for it."""
-    if precision not in ("auto", "fp32", "bf16"):
-        raise ValueError(f"precision must be auto, fp32 or bf16, not {precision!r}")
-    if precision != "auto":
-        return precision == "bf16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
-
-
 def _describe(trainer: Trainer) -> None:
     parameters = sum(p.numel() for p in trainer.model.parameters())
     log.info(
-        "%s with %s parameters on %s in %s, %d threads -> %s",
+        "%s with %s parameters on %s in %s, %d threads%s -> %s",
         type(trainer.model).__name__,
         f"{parameters:,}",
         trainer.device,
         "bf16" if trainer.bf16 else "fp32",
         torch.get_num_threads(),
+        f", {trainer.processes.count} processes" if trainer.processes.count > 1 else "",
         trainer.folder,
     )
-
-
-def _flat(settings: dict) -> dict:
-    """The settings as one level of dotted names, for TensorBoard."""
-    flat = {name: settings["chosen"][name] for name in ("data", "model")}
-    flat |= {name: settings[name] for name in ("width", "seed", "precision")}
-    for group in ("data", "model", "training", "tokenizer", "search"):
-        for name, value in settings[group].items():
-            if not isinstance(value, dict | list) and value is not None and name != "_target_":
-                flat[f"{group}.{name}"] = value
-    return flat
 
 
 if __name__ == "__main__":

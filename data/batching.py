@@ -29,8 +29,21 @@ class Batch:
         """(batch, src_len), True on tokens."""
         return self.src != PAD
 
+    @property
+    def tgt_tokens(self) -> int:
+        """How many real target tokens are to be predicted, EOS counted."""
+        return int((self.tgt_out != PAD).sum())
+
     def to(self, device: torch.device) -> "Batch":
         return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device))
+
+    def share(self, number: int, count: int) -> "Batch":
+        """The rows number, number + count, ...: one of `count` shares; it may have no row.
+
+        Neighbouring rows are of similar length, so the shares are about equally long.
+        """
+        rows = slice(number, None, count)
+        return Batch(self.src[rows], self.tgt_in[rows], self.tgt_out[rows])
 
 
 class TokenArray:
@@ -134,6 +147,11 @@ class TrainingBatches:
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.epoch, self.position = state["epoch"], state["position"]
         self.order = self._order(self.epoch)
+        if not 0 <= self.position <= len(self.order):
+            raise ValueError(
+                f"training stopped after {self.position} batches of an epoch, but an epoch has"
+                f" {len(self.order)}: has the training text changed?"
+            )
 
 
 def evaluation_batches(src: TokenArray, tgt: TokenArray, batch_tokens: int) -> Iterator[Batch]:

@@ -73,6 +73,34 @@ def test_going_on_from_a_saved_position_equals_never_stopping() -> None:
         assert [next(later).src.tolist() for _ in range(5)] == stream[stop : stop + 5]
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 30), max_size=8))
+def test_however_often_it_is_interrupted_an_epoch_holds_each_pair_once_in_the_same_order(
+    lives: list[int],
+) -> None:
+    """lives: the batches made by each process that went on from what the one before had saved."""
+    whole = epoch(TrainingBatches(*corpus(), batch_tokens=150, seed=3))
+    saved, seen = {"epoch": 0, "position": 0}, []
+    for batches_made in [*lives, len(whole)]:
+        life = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        life.load_state_dict(saved)
+        seen += [next(life).src[:, 0].tolist() for _ in range(batches_made)]
+        saved = life.state_dict()
+    assert seen[: len(whole)] == whole
+    assert sorted(i for batch in whole for i in batch) == list(range(10, 210))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+def test_shares_hold_each_row_of_a_batch_once(count: int) -> None:
+    batch = next(TrainingBatches(*corpus(), batch_tokens=150, seed=3))
+    shares = [batch.share(number, count) for number in range(count)]
+    for side in ("src", "tgt_in", "tgt_out"):
+        rows = [row for share in shares for row in getattr(share, side).tolist()]
+        assert sorted(rows) == sorted(getattr(batch, side).tolist())
+    assert sum(share.tgt_tokens for share in shares) == batch.tgt_tokens
+    assert max(len(share.src) for share in shares) - min(len(share.src) for share in shares) <= 1
+
+
 def test_batches_keep_within_the_budget_and_waste_little() -> None:
     batches = TrainingBatches(*corpus(2000), batch_tokens=600, seed=1)
     real = padded = 0

@@ -34,6 +34,16 @@ def test_a_failed_write_leaves_the_earlier_checkpoint_and_nothing_else(
     assert [p.name for p in tmp_path.iterdir()] == ["last.pt"]
 
 
+def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "last.pt", content())
+    whole = (tmp_path / "last.pt").read_bytes()
+    (tmp_path / ".last.pt.123.tmp").write_bytes(whole[:1000])
+    (tmp_path / ".step_5.pt.7.tmp").write_bytes(b"")
+    checkpoint.clear_unfinished(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["last.pt"]
+    assert (tmp_path / "last.pt").read_bytes() == whole
+
+
 @pytest.mark.parametrize("keep", [0, 10, 1000, -1])
 def test_a_truncated_file_is_named_as_damaged(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "best.pt"

@@ -3,6 +3,11 @@
 import dataclasses
 import itertools
 import math
+import os
+import signal
+import time
+from collections.abc import Callable, Container
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +15,17 @@ import pytest
 import torch
 import toy
 from architectures import NAMES, config, small
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer import event_file_writer
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
-from data.batching import TokenArray, TrainingBatches, collate
+from data.batching import Batch, TokenArray, TrainingBatches, collate
 from data.tokenizer import learn
 from models import checkpoint as checkpoints
 from training.schedule import schedule
-from training.trainer import MAX_SKIPPED, Stop, Trainer
+from training.signals import Stop, stop_signals
+from training.trainer import MAX_SKIPPED, Trainer
 from training.validation import negative_log_likelihood
 
 PAIRS = toy.pairs(120)
@@ -25,6 +33,9 @@ SRC = learn([src for src, _ in PAIRS], type="word", size=100)
 TGT = learn([tgt for _, tgt in PAIRS], type="word", size=100)
 CPU = torch.device("cpu")
 every_architecture = pytest.mark.parametrize("name", NAMES)
+# TensorBoard reads the event files of one second and process by name, number 10 before number 9:
+# here, where one process stands for many, all numbers have as many digits
+event_file_writer._global_uid = event_file_writer.AtomicCounter(10_000)
 
 
 class Scores(NamedTuple):
@@ -85,30 +96,74 @@ def same(a: object, b: object) -> bool:
     return a == b
 
 
+def stop_in(training: Trainer, step: int, number: int = signal.SIGTERM) -> None:
+    """Trains until a signal arrives in the middle of the update of a step."""
+    update = training.update
+
+    def interrupted() -> tuple[float, int, float]:
+        if training.progress.step == step - 1:
+            os.kill(os.getpid(), number)
+        return update()
+
+    training.update = interrupted
+    with pytest.raises(Stop) as stopped:
+        training.fit()
+    assert stopped.value.signal_number == number and training.progress.step == step
+
+
 @every_architecture
 def test_resuming_equals_never_stopping(name: str, tmp_path: Path) -> None:
     trainer(tmp_path / "whole", name).fit()
-    for stop in (1, 6, 11):
-        folder = tmp_path / f"stopped-{stop}"
-        first = trainer(folder, name)
-        for _ in range(stop):
-            first.update()
-            if first.progress.step % 4 == 0:
-                first._validate()
-        first.save("last")
+    folder = tmp_path / "stopped"
+    stop_in(trainer(folder, name), 1)
+    for stop, number in ((6, signal.SIGTERM), (8, signal.SIGINT), (11, signal.SIGHUP), (12, None)):
         torch.manual_seed(999)  # whatever else drew random numbers meanwhile
-        second = trainer(folder, name)
+        training = trainer(folder, name)
         torch.manual_seed(123)
-        second.resume(checkpoints.load(folder / "checkpoints" / "last.pt"))
-        second.fit()
-        for kept in ("last", "best"):
-            whole = checkpoints.load(tmp_path / "whole" / "checkpoints" / f"{kept}.pt")
-            assert same(whole, checkpoints.load(folder / "checkpoints" / f"{kept}.pt")), stop
+        training.resume(checkpoints.load(folder / "checkpoints" / "last.pt"))
+        if number:
+            stop_in(training, stop, number)
+        else:
+            training.fit()
+    for kept in ("last", "best"):
+        whole = checkpoints.load(tmp_path / "whole" / "checkpoints" / f"{kept}.pt")
+        assert same(whole, checkpoints.load(folder / "checkpoints" / f"{kept}.pt"))
+    assert losses(tmp_path / "whole") == losses(folder)
 
 
-def test_training_repeats_bit_for_bit(tmp_path: Path) -> None:
+def losses(run: Path) -> list[tuple[int, float]]:
+    """The training loss as TensorBoard shows it."""
+    events = EventAccumulator(str(run))
+    events.Reload()
+    return [(event.step, event.value) for event in events.Scalars("train/loss")]
+
+
+def test_a_reported_loss_is_the_mean_since_the_last_report_even_over_a_stop(tmp_path: Path) -> None:
+    training = trainer(tmp_path, log_every=5, validate_every=100, max_steps=10)
+    seen = []
+    update = training.update
+
+    def remembered() -> tuple[float, int, float]:
+        seen.append(update())
+        return seen[-1]
+
+    training.update = remembered
+    stop_in(training, 3)
+    again = trainer(tmp_path, log_every=5, validate_every=100, max_steps=10)
+    again.resume(checkpoints.load(tmp_path / "checkpoints" / "last.pt"))
+    update = again.update
+    again.update = remembered
+    again.fit()
+    for (step, loss), part in zip(losses(tmp_path), (seen[:5], seen[5:]), strict=True):
+        tokens = sum(tokens for _, tokens, _ in part)
+        expected = sum(loss * tokens for loss, tokens, _ in part) / tokens
+        assert loss == pytest.approx(expected, rel=1e-6), step
+
+
+@every_architecture
+def test_training_repeats_bit_for_bit(name: str, tmp_path: Path) -> None:
     for folder in ("a", "b"):
-        trainer(tmp_path / folder).fit()
+        trainer(tmp_path / folder, name, max_steps=4).fit()
     a, b = (checkpoints.load(tmp_path / f / "checkpoints" / "last.pt") for f in ("a", "b"))
     assert same(a, b)
 
@@ -190,45 +245,132 @@ def test_dev_loss_is_the_mean_negative_log_likelihood_of_real_tokens(name: str) 
         assert measured == pytest.approx(total / tokens, rel=1e-4)
 
 
-def test_an_update_without_a_finite_gradient_changes_nothing(tmp_path: Path, caplog) -> None:
-    training = trainer(tmp_path)
-    before = {name: p.clone() for name, p in training.model.named_parameters()}
-    training._loss = lambda batch: training.model.W_nan(batch)
-    training.model.W_nan = lambda batch: (
-        sum(p.sum() for p in training.model.parameters()) * math.nan
-    )
-    training.update()
-    assert "not finite" in caplog.text
-    assert all(torch.equal(p, before[name]) for name, p in training.model.named_parameters())
-    with pytest.raises(ValueError, match="learning_rate"):
-        for _ in range(MAX_SKIPPED):
-            training.update()
+def spoil(training: Trainer, steps: Container[int], value: float = math.nan) -> None:
+    """Makes the loss of some steps a number that is not finite."""
+    loss = training._loss
+
+    def spoilt(batch: Batch) -> torch.Tensor:
+        return loss(batch) * (value if training.progress.step + 1 in steps else 1.0)
+
+    training._loss = spoilt
 
 
-def test_a_signal_saves_first_and_resumes_to_the_same_end(tmp_path: Path) -> None:
-    import os
-    import signal
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@every_architecture
+def test_an_update_without_a_finite_gradient_changes_nothing(
+    name: str, value: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    training = trainer(tmp_path, name, max_steps=8)
+    spoil(training, {3, 4}, value)
+    for step in range(1, 6):
+        before = [p.clone() for p in training.model.parameters()]
+        training.update()
+        changed = not all(map(torch.equal, before, training.model.parameters()))
+        assert changed == (step not in (3, 4))
+        assert (f"step {step}: loss or gradient not finite" in caplog.text) == (step in (3, 4))
+        assert all(bool(p.isfinite().all()) for p in training.model.parameters())
+    assert training.progress.skipped == 0
 
-    trainer(tmp_path / "whole").fit()
-    stopped = trainer(tmp_path / "stopped")
-    update = stopped.update
 
-    def interrupted() -> tuple[float, int, float]:
-        if stopped.progress.step == 5:
+def test_a_training_that_diverges_ends_keeps_what_it_had_and_says_what_to_try(
+    tmp_path: Path,
+) -> None:
+    training = trainer(tmp_path, max_steps=99)
+    spoil(training, range(10, 99))
+    with pytest.raises(ValueError, match=r"20 updates in a row.*learning_rate.*checkpoints are in"):
+        training.fit()
+    assert training.progress.step == 10 + MAX_SKIPPED - 1
+    last, best = (checkpoints.load(tmp_path / "checkpoints" / f"{n}.pt") for n in ("last", "best"))
+    assert last["progress"]["step"] == 28 and best["progress"]["step"] == 8
+    assert all(bool(weight.isfinite().all()) for weight in last["weights"].values())
+    values = [loss for _, loss in losses(tmp_path)]
+    assert len(values) == 5 and all(map(math.isfinite, values))  # of steps 2, 4, 6, 8, 10
+
+
+def test_weights_that_are_not_finite_are_neither_measured_nor_saved(tmp_path: Path) -> None:
+    measured = []
+
+    def validate(step: int) -> Scores:
+        measured.append(step)
+        return Scores(1.0, step)
+
+    for stop in (None, 7):
+        training = trainer(tmp_path, validate=validate)
+        update = training.update
+
+        def broken(training: Trainer = training, update: Callable = update) -> tuple:
+            done = update()
+            if training.progress.step == 6:
+                next(iter(training.model.parameters())).data.flatten()[0] = math.inf
+            return done
+
+        training.update = broken
+        with pytest.raises(ValueError, match="weights are not finite after step"):
+            stop_in(training, stop) if stop else training.fit()
+        for name in ("last", "best"):
+            content = checkpoints.load(tmp_path / "checkpoints" / f"{name}.pt")
+            assert content["progress"]["step"] == 4
+    assert measured == [4, 4]
+
+
+def test_a_model_whose_dev_loss_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
+    scores = {4: Scores(math.nan, 50.0), 8: Scores(2.0, 10.0), 12: Scores(math.inf, 90.0)}
+    progress = trainer(tmp_path, validate=scores.get).fit()
+    assert (progress.best_step, progress.best_bleu) == (8, 10.0)
+
+
+def test_what_an_ignored_signal_is_for_stays_ignored(tmp_path: Path) -> None:
+    """As nohup does with SIGHUP, and a shell with Ctrl-C for what runs in the background."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_signals() as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert received == []
             os.kill(os.getpid(), signal.SIGTERM)
-        return update()
+            os.kill(os.getpid(), signal.SIGINT)  # at once after the other: the same, passed on
+            assert received == [signal.SIGTERM, signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
-    stopped.update = interrupted
-    with pytest.raises(Stop):
-        stopped.fit()
-    again = trainer(tmp_path / "stopped")
-    again.resume(checkpoints.load(tmp_path / "stopped" / "checkpoints" / "last.pt"))
-    assert again.progress.step == 6
-    again.fit()
-    whole, resumed = (
-        checkpoints.load(tmp_path / f / "checkpoints" / "last.pt") for f in ("whole", "stopped")
-    )
-    assert same(whole, resumed)
+
+def test_a_second_ctrl_c_interrupts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stop_signals() as received:
+        os.kill(os.getpid(), signal.SIGINT)
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 2)
+        os.kill(os.getpid(), signal.SIGTERM)  # another kind of signal asks again, no more
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert received == [signal.SIGINT, signal.SIGTERM]
+
+
+def test_training_in_another_thread_than_the_main_one_works_without_signals(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(trainer(tmp_path, max_steps=2).fit).result().step == 2
+
+
+@every_architecture
+def test_the_shares_of_a_batch_add_up_to_its_gradient(name: str, tmp_path: Path) -> None:
+    """What each of several processes computes; some batches have fewer rows than processes."""
+    training = trainer(tmp_path, name)
+    for module in training.model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, nn.RNNBase):
+            module.dropout = 0.0
+    src, tgt = arrays()
+    for numbers in ([3, 50, 7, 8, 9, 20, 21], [4, 6]):
+        batch = collate([src[i] for i in numbers], [tgt[i] for i in numbers])
+        gradients = []
+        for count in (1, 3):
+            training.model.zero_grad()
+            for rank in range(count):
+                share = batch.share(rank, count)
+                if len(share.src):
+                    (training._loss(share) / batch.tgt_tokens).backward()
+            gradients.append({n: p.grad for n, p in training.model.named_parameters()})
+        for parameter, gradient in gradients[0].items():
+            torch.testing.assert_close(gradients[1][parameter], gradient, rtol=1e-3, atol=1e-6)
 
 
 def test_schedules_warm_up_and_follow_their_formulas() -> None:
@@ -252,6 +394,8 @@ def test_a_few_sentences_can_be_learnt_by_heart(name: str, tmp_path: Path) -> No
     for module in training.model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
+        elif isinstance(module, nn.RNNBase):
+            module.dropout = 0.0
     src, tgt = arrays()
     eight = collate([src[i] for i in range(8)], [tgt[i] for i in range(8)])
     training.batches = itertools.repeat(eight)

@@ -2,11 +2,8 @@
 
 import logging
 import math
-import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +18,9 @@ from data.batching import Batch, TrainingBatches
 from data.tokenizer import PAD
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
+from training.processes import ALONE, Processes
 from training.schedule import Schedule
+from training.signals import Stop, stop_signals
 
 MAX_SKIPPED = 20  # updates in a row without a finite gradient, after which training stops
 
@@ -43,15 +42,13 @@ class Progress:
 
     step: int = 0  # updates done
     tgt_tokens: int = 0  # real target tokens learnt from
+    reported_nats: float = 0.0  # loss since the last report,
+    reported_tokens: int = 0  # summed over so many tokens
     best_bleu: float = -math.inf
     best_step: int = 0
     without_improvement: int = 0  # validations since the best one
     skipped: int = 0  # updates skipped in a row because their gradient was not finite
     stopped_early: bool = False
-
-
-class Stop(Exception):
-    """Training was asked to stop (Ctrl-C, SIGTERM); its state has been saved."""
 
 
 class Trainer:
@@ -65,7 +62,8 @@ class Trainer:
         batches: TrainingBatches,
         validate: Callable[[int], DevScores],
         folder: Path,
-        writer: SummaryWriter,
+        writer: SummaryWriter | None,
+        processes: Processes = ALONE,
         *,
         identity: dict[str, Any],
         device: torch.device,
@@ -79,16 +77,21 @@ class Trainer:
         log_every: int,
         keep: int,
     ) -> None:
-        """identity: the model's config and vocabulary sizes, kept in every checkpoint."""
+        """identity: the model's config and vocabulary sizes, kept in every checkpoint.
+
+        Of several processes, only the first one has a writer.
+        """
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.batches, self.validate, self.writer = batches, validate, writer
         self.folder, self.checkpoints = folder, folder / "checkpoints"
+        self.processes = processes
         self.identity, self.device, self.bf16 = identity, device, bf16
         self.max_steps, self.accumulate = max_steps, accumulate
         self.clip_norm, self.label_smoothing = clip_norm, label_smoothing
         self.validate_every, self.patience = validate_every, patience
         self.log_every, self.keep = log_every, keep
         self.learning_rate = optimizer.param_groups[0]["lr"]
+        self.seed = torch.initial_seed()
         self.progress = Progress()
 
     def fit(self) -> Progress:
@@ -97,44 +100,48 @@ class Trainer:
         Raises Stop, with everything saved, if asked to stop by a signal.
         """
         progress = self.progress
-        window = _Window()
         bar = tqdm(total=self.max_steps, initial=progress.step, unit="step", disable=None)
-        with bar, logging_redirect_tqdm(), _stop_signals() as asked_to_stop:
+        with bar, logging_redirect_tqdm(), stop_signals() as received:
+            clock = _Clock(progress)
             while progress.step < self.max_steps and not progress.stopped_early:
-                loss, tokens, norm = self.update()
-                window.add(loss, tokens)
+                _, _, norm = self.update()
                 bar.update()
                 if progress.step % self.log_every == 0:
-                    self._report(window, norm, bar)
-                    window = _Window()
+                    self._report(norm, clock.tokens_per_second, bar)
+                    clock = _Clock(progress)
                 if progress.step % self.validate_every == 0 or progress.step == self.max_steps:
                     self._validate()
-                    window = _Window()
-                if asked_to_stop:
+                    clock = _Clock(progress)
+                if signal_number := self.processes.highest(max(received, default=0)):
                     self.save("last")
-                    raise Stop
+                    raise Stop(signal_number)
         return progress
 
     def update(self) -> tuple[float, int, float]:
         """One update from `accumulate` batches: loss a token, target tokens, gradient norm."""
         progress = self.progress
         self.model.train()
-        group = [next(self.batches).to(self.device) for _ in range(self.accumulate)]
-        tokens = sum(int((batch.tgt_out != PAD).sum()) for batch in group)
+        self.processes.seed(self.seed, progress.step)
+        group = [next(self.batches) for _ in range(self.accumulate)]
+        tokens = sum(batch.tgt_tokens for batch in group)
         total = 0.0
-        for batch in group:
-            # the mean over the tokens of all batches, so that several small equal one large
-            loss = self._loss(batch) / tokens
-            loss.backward()
-            total += loss.item()
+        for batch in map(self.processes.share, group):
+            if len(batch.src):
+                # the mean over the tokens of all batches, so that several small equal one large
+                loss = self._loss(batch.to(self.device)) / tokens
+                loss.backward()
+                total += loss.item()
+        total = self.processes.add_up(self.model.parameters(), total)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm).item()
         progress.step += 1
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.learning_rate * self.schedule(progress.step)
         if math.isfinite(norm) and math.isfinite(total):
             self.optimizer.step()
-            progress.tgt_tokens += tokens
             progress.skipped = 0
+            progress.tgt_tokens += tokens
+            progress.reported_tokens += tokens
+            progress.reported_nats += total * tokens
         else:
             self._skip()
         self.optimizer.zero_grad()
@@ -160,28 +167,47 @@ class Trainer:
         self.progress.skipped += 1
         log.warning("step %d: loss or gradient not finite, update skipped", self.progress.step)
         if self.progress.skipped >= MAX_SKIPPED:
-            raise ValueError(
-                f"{MAX_SKIPPED} updates in a row had no finite gradient: training has diverged. "
-                "Try a smaller training.learning_rate, a longer training.warmup_steps or "
-                f"precision=fp32. The last good checkpoint is in {self.checkpoints}"
-            )
+            raise self._diverged(f"{MAX_SKIPPED} updates in a row had no finite gradient")
 
-    def _report(self, window: "_Window", norm: float, bar: tqdm) -> None:
-        step = self.progress.step
+    def _check_weights(self) -> None:
+        """Weights that are not finite are neither measured nor saved."""
+        if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
+            raise self._diverged(f"the weights are not finite after step {self.progress.step}")
+
+    def _diverged(self, what: str) -> ValueError:
+        saved = (self.checkpoints / "last.pt").is_file()
+        return ValueError(
+            f"{what}: training has diverged. Start another with a smaller training.learning_rate, "
+            "a longer training.warmup_steps, a smaller training.clip_norm or precision=fp32. "
+            + (
+                f"The last good checkpoints are in {self.checkpoints}"
+                if saved
+                else "None was saved"
+            )
+        )
+
+    def _report(self, norm: float, tokens_per_second: float, bar: tqdm) -> None:
+        """Writes the loss of all updates since the last report, and what else there is to see."""
+        progress = self.progress
+        loss = progress.reported_nats / max(1, progress.reported_tokens)
         scalars = {
-            "loss": window.loss,
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "gradient_norm": norm,
-            "tokens_per_second": window.tokens_per_second,
+            "tokens_per_second": tokens_per_second,
         }
-        for name, value in scalars.items():
-            self.writer.add_scalar(f"train/{name}", value, step)
-        bar.set_postfix_str(f"loss {window.loss:.3f}, {window.tokens_per_second:,.0f} tokens/s")
+        if progress.reported_tokens:  # else all updates were skipped
+            scalars["loss"] = loss
+        if self.writer is not None:
+            for name, value in scalars.items():
+                self.writer.add_scalar(f"train/{name}", value, progress.step)
+        bar.set_postfix_str(f"loss {loss:.3f}, {tokens_per_second:,.0f} tokens/s")
+        progress.reported_nats, progress.reported_tokens = 0.0, 0
 
     def _validate(self) -> None:
-        progress = self.progress
-        scores = self.validate(progress.step)
-        improved = scores.bleu > progress.best_bleu
+        self._check_weights()
+        progress, first = self.progress, self.processes.is_first
+        scores = self.processes.tell(self.validate(progress.step) if first else None)
+        improved = math.isfinite(scores.loss) and scores.bleu > progress.best_bleu
         if improved:
             progress.best_bleu, progress.best_step = scores.bleu, progress.step
             progress.without_improvement = 0
@@ -195,28 +221,31 @@ class Trainer:
         log.info("step %d: %s%s", progress.step, measured, " (best so far)" if improved else "")
         if progress.stopped_early:
             log.info("no improvement in %d validations: stopping early", self.patience)
-        for name, value in scores._asdict().items():
-            if improved:
+        if improved and self.writer is not None:
+            for name, value in scores._asdict().items():
                 self.writer.add_scalar(f"best/{name}", value, progress.step)
-        self.writer.flush()
         if improved:
             self.save("best")
-        self.save("last")
         self._keep()
+        self.save("last")  # when it is there, so is all the rest
 
     def _keep(self) -> None:
         """Keeps the checkpoints of the latest validations as step_N.pt, to be averaged."""
-        if not self.keep:
-            return
-        shutil.copy(
-            self.checkpoints / "last.pt", self.checkpoints / f"step_{self.progress.step}.pt"
-        )
-        kept = sorted(self.checkpoints.glob("step_*.pt"), key=lambda p: int(p.stem[5:]))
-        for path in kept[: -self.keep]:
-            path.unlink()
+        if self.keep and self.processes.is_first:
+            self.save(f"step_{self.progress.step}")
+            kept = sorted(self.checkpoints.glob("step_*.pt"), key=lambda p: int(p.stem[5:]))
+            for path in kept[: -self.keep]:
+                path.unlink()
 
     def save(self, name: str) -> None:
-        """Writes checkpoints/NAME.pt: the weights, and all that going on from here needs."""
+        """Writes checkpoints/NAME.pt: the weights, and all that going on from here needs.
+
+        Of several processes, the first one writes; what it holds is the same for any number.
+        """
+        self._check_weights()
+        if not self.processes.is_first:
+            return
+        self.writer.flush()  # a checkpoint of a step never comes before what was written of it
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
@@ -231,50 +260,26 @@ class Trainer:
         checkpoints.save(self.checkpoints / f"{name}.pt", content)
 
     def resume(self, content: dict[str, Any]) -> None:
-        """Goes back to the state that a checkpoint holds."""
-        self.model.load_state_dict(content["weights"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        self.batches.load_state_dict(content["batches"])
-        torch.set_rng_state(content["random"]["cpu"])
-        if "cuda" in content["random"] and self.device.type == "cuda":
-            torch.cuda.set_rng_state(content["random"]["cuda"], self.device)
-        self.progress = Progress(**content["progress"])
+        """Goes back to the state that a checkpoint holds; ValueError if it is not of this run."""
+        try:
+            self.model.load_state_dict(content["weights"])
+            self.optimizer.load_state_dict(content["optimizer"])
+            self.batches.load_state_dict(content["batches"])
+            torch.set_rng_state(content["random"]["cpu"])
+            if "cuda" in content["random"] and self.device.type == "cuda":
+                torch.cuda.set_rng_state(content["random"]["cuda"], self.device)
+            self.progress = Progress(**content["progress"])
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise ValueError(f"last.pt does not fit this run's settings: {error}") from error
 
 
-class _Window:
-    """The losses since the last report."""
+class _Clock:
+    """Measures how many target tokens a second are learnt from, from its making on."""
 
-    def __init__(self) -> None:
-        self.nats, self.tokens, self.begun = 0.0, 0, time.perf_counter()
-
-    def add(self, loss: float, tokens: int) -> None:
-        self.nats += loss * tokens
-        self.tokens += tokens
-
-    @property
-    def loss(self) -> float:
-        return self.nats / max(1, self.tokens)
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._tokens = progress, progress.tgt_tokens
+        self._begun = time.perf_counter()
 
     @property
     def tokens_per_second(self) -> float:
-        return self.tokens / (time.perf_counter() - self.begun)
-
-
-@contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """A list that Ctrl-C and SIGTERM fill; a second Ctrl-C interrupts at once."""
-    received: list[int] = []
-
-    def note(number: int, _: Any) -> None:
-        received.append(number)
-        if len(received) == 1:
-            log.warning("stopping after this step; once more to stop at once, without saving")
-        else:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return (self._progress.tgt_tokens - self._tokens) / (time.perf_counter() - self._begun)

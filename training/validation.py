@@ -1,5 +1,6 @@
 """What is measured on the dev set while a model trains, and how TensorBoard shows it."""
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -13,14 +14,17 @@ from torch.utils.tensorboard.summary import hparams
 
 from data.batching import TokenArray, evaluation_batches
 from data.corpus import ParallelCorpus
-from data.tokenizer import PAD
-from decoding.translator import Search, Translator
+from data.tokenizer import PAD, Tokenizer
+from decoding.translator import MAX_SOURCE_TOKENS, Search, Translator
 from evaluation.alignment import word_alignment, words
 from evaluation.bleu import bleu_by_length
 from evaluation.figures import alignment_figure
 from models.seq2seq import Seq2Seq
 
 SHOWN = 8  # translations written out at each validation
+MAX_DRAWN = 200  # tokens of a sentence whose alignment is drawn
+
+log = logging.getLogger(__name__)
 
 
 class Scores(NamedTuple):
@@ -65,13 +69,17 @@ class Validation:
     ) -> None:
         self.translator, self.dev, self.search, self.writer = translator, dev, search, writer
         self.batch_tokens, self.edges, self.minimum = batch_tokens, edges, minimum
-        self.src = TokenArray(translator.src_tokenizer.encode(dev.src))
-        self.tgt = TokenArray(translator.tgt_tokenizer.encode(dev.tgt))
+        # made once: a cache of sacreBLEU's keeps every line under every metric that has read it
+        self.bleu, self.chrf = BLEU(), CHRF()
+        self.src = _tokens(translator.src_tokenizer, dev.src)
+        self.tgt = _tokens(translator.tgt_tokenizer, dev.tgt)
         self.shown = self._illustrative()
 
-    def _illustrative(self) -> int:
+    def _illustrative(self) -> int | None:
         """The sentence whose alignment is drawn: the one nearest 12 words, the first if several."""
-        return min(range(len(self.dev)), key=lambda i: abs(len(self.dev.src[i].split()) - 12))
+        nearest = min(range(len(self.dev)), key=lambda i: abs(len(self.dev.src[i].split()) - 12))
+        longest = max(self.src.lengths[nearest], self.tgt.lengths[nearest])
+        return nearest if longest <= MAX_DRAWN else None
 
     def __call__(self, step: int) -> Scores:
         model, dev = self.translator.model, self.dev
@@ -85,16 +93,16 @@ class Validation:
         scores = Scores(
             loss,
             math.exp(min(loss, 100.0)),
-            BLEU().corpus_score(hypotheses, references).score,
-            CHRF().corpus_score(hypotheses, references).score,
+            self.bleu.corpus_score(hypotheses, references).score,
+            self.chrf.corpus_score(hypotheses, references).score,
         )
         for name, value in scores._asdict().items():
             self.writer.add_scalar(f"valid/{name}", value, step)
         self.writer.add_scalar("valid/sentences_per_second", len(dev) / seconds, step)
         self._write_lengths(hypotheses, references, step)
         self._write_translations(hypotheses, step)
-        if self.translator.has_attention:
-            self._write_alignment(step)
+        if self.translator.has_attention and self.shown is not None:
+            self._write_alignment(self.shown, step)
         return scores
 
     def _write_lengths(
@@ -115,8 +123,8 @@ class Validation:
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         self.writer.add_text("valid/translations", "\n".join(lines), step)
 
-    def _write_alignment(self, step: int) -> None:
-        source, target = self.dev.src[self.shown], self.dev.tgt[self.shown]
+    def _write_alignment(self, shown: int, step: int) -> None:
+        source, target = self.dev.src[shown], self.dev.tgt[shown]
         aligned = self.translator.align([source], [target])[0]
         drawn = word_alignment(
             aligned.weights,
@@ -131,12 +139,29 @@ class Validation:
         self.writer.add_figure("valid/alignment", figure, step)
 
 
+def _tokens(tokenizer: Tokenizer, sentences: Sequence[str]) -> TokenArray:
+    """The sentences' tokens, of each as many as are read in translating, or memory had no bound."""
+    tokens = tokenizer.encode(sentences)
+    longer = sum(len(sentence) > MAX_SOURCE_TOKENS for sentence in tokens)
+    if longer:
+        log.warning(
+            "dev loss: of %d sentences only the first %d tokens count", longer, MAX_SOURCE_TOKENS
+        )
+    return TokenArray([sentence[:MAX_SOURCE_TOKENS] for sentence in tokens])
+
+
 def write_hyperparameters(writer: SummaryWriter, settings: dict) -> None:
     """The run's settings for TensorBoard's HParams table, beside its best scores (best/bleu, ...).
 
     Written through the run's own writer, as `add_hparams` would make a run of its own; and without
     the list of columns that it adds, as TensorBoard would take one run's list for all runs.
     """
-    plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in settings.items()}
+    flat = {name: settings["chosen"][name] for name in ("data", "model")}
+    flat |= {name: settings[name] for name in ("width", "seed", "precision")}
+    for group in ("data", "model", "training", "tokenizer", "search"):
+        for name, value in settings[group].items():
+            if not isinstance(value, dict | list) and value is not None and name != "_target_":
+                flat[f"{group}.{name}"] = value
+    plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in flat.items()}
     _, start, _ = hparams(plain, {})
     writer.file_writer.add_summary(start)

@@ -1,0 +1,50 @@
+"""The settings of a training: what they may be, and what a resumed one has changed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+
+def check_ranges(config: Mapping[str, Any]) -> None:
+    """Raises ValueError for numbers with which no training is possible."""
+    settings = config["training"]
+    least = {"max_steps": 1, "accumulate": 1, "validate_every": 1, "log_every": 1, "patience": 1}
+    for name, lowest in (least | {"keep": 0, "warmup_steps": 0}).items():
+        if settings[name] is not None and settings[name] < lowest:
+            raise ValueError(f"training.{name} must be at least {lowest}, not {settings[name]}")
+    if not 0 <= settings["label_smoothing"] < 1:
+        raise ValueError(
+            f"training.label_smoothing must be from 0 to below 1, not {settings['label_smoothing']}"
+        )
+    if settings["clip_norm"] <= 0:
+        raise ValueError(f"training.clip_norm must be above 0, not {settings['clip_norm']}")
+    edges = list(settings["length_edges"])
+    if not edges or edges != sorted(set(edges)) or edges[0] < 1:
+        raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
+    if config["seed"] < 0:
+        raise ValueError(f"seed must not be negative, but is {config['seed']}")
+
+
+def wants_bf16(precision: str, device: torch.device) -> bool:
+    """Whether matrix products run in bfloat16; auto: where the hardware has units for it."""
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ValueError(f"precision must be auto, fp32 or bf16, not {precision!r}")
+    if precision != "auto":
+        return precision == "bf16"
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
+    """The settings that differ, as overrides of the one that make it the other."""
+    overrides = []
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            overrides += changes(old, new, f"{group}{key}.")
+        elif old != new:
+            overrides.append(f"{group}{key}={'null' if new is None else new}")
+    return overrides
