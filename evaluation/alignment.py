@@ -67,7 +67,8 @@ def word_alignment(
     src_words, src_shares = _shares(src_pieces, src_words)
     tgt_words, tgt_shares = _shares(tgt_pieces, tgt_words)
     rows = weights[..., int(shift) : int(shift) + len(tgt_pieces), :]
-    averaged = (tgt_shares / tgt_shares.sum(0)).T @ rows  # (..., target words, source pieces)
+    spelt = tgt_shares.sum(0)  # a blank word has no piece, and so no attention
+    averaged = (tgt_shares / np.where(spelt > 0, spelt, 1)).T @ rows  # (..., tgt words, src pieces)
     matrix = averaged[..., : len(src_pieces)] @ src_shares
     if keep_end:
         end = averaged[..., len(src_pieces) :].sum(-1, keepdims=True)

@@ -3,15 +3,57 @@
 A link is a pair (source word, target word), both counted from 0.
 """
 
-import re
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 Link = tuple[int, int]
 
-_LINK = re.compile(r"(\d+)([-p])(\d+)", re.ASCII)
+METHODS = ("argmax", "threshold", "bidirectional", "balanced")
+GROW = "grow-diag-final-and"
+SYMMETRISATIONS = ("intersection", "union", GROW)
+ROUNDS = 3  # of scaling columns and rows to the same sums; more change the links hardly at all
+
+
+def draw_links(matrix: np.ndarray, method: str, threshold: float = 0.3) -> set[Link]:
+    """Links out of attention, (target words, source words), rows summing to 1, by a METHOD.
+
+    argmax: each target word's strongest source word. threshold: every weight from it on.
+    bidirectional: each target word's strongest source word and each source word's strongest target
+    word, two directions out of one matrix (Jalili Sabet et al. 2020), symmetrised by growing.
+    balanced: the same once every source word gets as much attention as any other.
+    """
+    if method == "argmax":
+        return argmax_links(matrix)
+    if method == "threshold":
+        return threshold_links(matrix, threshold)
+    if method not in METHODS:
+        raise ValueError(f"no way to draw links is called {method!r}: use {', '.join(METHODS)}")
+    if method == "balanced":
+        matrix = balanced(matrix)
+    return symmetrise(argmax_links(matrix), transposed(argmax_links(matrix.T)), GROW)
+
+
+def balanced(matrix: np.ndarray) -> np.ndarray:
+    """The matrix with its columns and rows scaled to equal sums (Sinkhorn & Knopp 1967), nearly.
+
+    Commas and full stops draw attention that is not theirs; here every source word ends up with the
+    same share, as when links are found by optimal transport (Dou & Neubig 2021, Chi et al. 2021).
+    """
+    for _ in range(ROUNDS):
+        for axis in (0, 1):
+            mass = matrix.sum(axis, keepdims=True)
+            matrix = matrix / np.where(mass > 0, mass, 1)
+    return matrix
+
+
+def transposed(links: Iterable[Link]) -> set[Link]:
+    """The links of the other direction of translation."""
+    return {(j, i) for i, j in links}
 
 
 def argmax_links(matrix: np.ndarray) -> set[Link]:
@@ -43,18 +85,17 @@ def diagonal_links(src_length: int, tgt_length: int) -> set[Link]:
 def symmetrise(forward: set[Link], backward: set[Link], method: str) -> set[Link]:
     """One alignment out of two directions' (Koehn et al. 2003), both given as (source, target).
 
-    method: "intersection", "union" or "grow-diag-final-and". Links are visited in sorted order, as
-    the result can depend on it.
+    method: one of SYMMETRISATIONS. Links are visited in sorted order, as the result can depend on
+    it.
     """
     both, either = forward & backward, forward | backward
     if method == "intersection":
         return both
     if method == "union":
         return either
-    if method != "grow-diag-final-and":
+    if method != GROW:
         raise ValueError(
-            f"no symmetrisation is called {method!r}: use intersection, union or "
-            "grow-diag-final-and"
+            f"no symmetrisation is called {method!r}: use {', '.join(SYMMETRISATIONS)}"
         )
     links = set(both)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
@@ -80,11 +121,17 @@ def symmetrise(forward: set[Link], backward: set[Link], method: str) -> set[Link
     return links
 
 
-class Gold(NamedTuple):
+@dataclass(frozen=True)
+class Gold:
     """A sentence's gold links; the sure ones are among the possible ones."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
+
+    @cached_property
+    def crossing(self) -> frozenset[int]:
+        """The target words with a sure link that crosses another."""
+        return frozenset(j for _, j in crossing_links(self.sure))
 
 
 class AlignmentScores(NamedTuple):
@@ -101,78 +148,62 @@ class AlignmentScores(NamedTuple):
     aer_crossing: float | None
     aer_diagonal: float | None
     sentences: int
-
-
-def read_gold(
-    lines: Iterable[str],
-    *,
-    one_based: bool = False,
-    lengths: Sequence[tuple[int, int]] | None = None,
-    name: str = "gold links",
-) -> list[Gold]:
-    """Gold alignments from Pharaoh lines: "i-j" is a sure link, "ipj" only a possible one.
-
-    lengths: (source words, target words) of each sentence, to check the links against.
-    """
-    lines = list(lines)
-    if lengths is not None and len(lengths) != len(lines):
-        raise ValueError(f"{name}: {len(lines)} lines for {len(lengths)} sentences")
-    gold = []
-    for number, line in enumerate(lines, 1):
-        try:
-            gold.append(_gold(line, int(one_based), lengths[number - 1] if lengths else None))
-        except ValueError as error:
-            raise ValueError(f"{name}, line {number}: {error}") from None
-    return gold
-
-
-def _gold(line: str, base: int, lengths: tuple[int, int] | None) -> Gold:
-    sure, possible = set(), set()
-    for item in line.split():
-        match = _LINK.fullmatch(item)
-        if not match:
-            raise ValueError(f"{item!r} is not a link such as 0-0 (sure) or 0p0 (possible)")
-        link = (int(match[1]) - base, int(match[3]) - base)
-        if min(link) < 0:
-            raise ValueError(f"link {item} counts from 0, where links were said to count from 1")
-        for index, length, side in zip(link, lengths or (), ("source", "target"), strict=False):
-            if index >= length:
-                hint = "" if base else "; do the links count from 1?"
-                raise ValueError(f"link {item} is beyond the {length} {side} words{hint}")
-        possible.add(link)
-        if match[2] == "-":
-            sure.add(link)
-    return Gold(frozenset(sure), frozenset(possible))
+    links: int  # found
 
 
 def crossing_links(links: Iterable[Link]) -> set[Link]:
     """The links that cross another: one's source word comes first, the other's target word."""
-    links = set(links)
-    return {(i, j) for i, j in links if any((i - k) * (j - m) < 0 for k, m in links)}
+    links, crossing = set(links), set()
+    # forward: some earlier source word has a later target word; then the same from the end
+    for side, order in ((1, sorted(links)), (-1, sorted(links, reverse=True))):
+        row, furthest, furthest_before = None, -math.inf, -math.inf
+        for i, j in order:
+            if i != row:
+                row, furthest_before = i, furthest
+            if side * j < furthest_before:
+                crossing.add((i, j))
+            furthest = max(furthest, side * j)
+    return crossing
+
+
+class Tally:
+    """What is counted of the links found, one sentence after the other."""
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        # of crossing target words and of the rest: |A|, |S|, |A and S|, |A and P|
+        self.counts = np.zeros((2, 4), dtype=int)
+
+    def add(self, links: Iterable[Link], gold: Gold) -> None:
+        self.sentences += 1
+        for part in (0, 1):
+            a, s, p = (
+                {link for link in kind if (link[1] in gold.crossing) == (part == 0)}
+                for kind in (links, gold.sure, gold.possible)
+            )
+            self.counts[part] += (len(a), len(s), len(a & s), len(a & p))
+
+    def scores(self) -> AlignmentScores:
+        size, sure_size, sure_found, possible_found = self.counts.sum(0).tolist()
+        return AlignmentScores(
+            aer=_error_rate(self.counts.sum(0)),
+            precision=possible_found / size if size else None,
+            recall=sure_found / sure_size if sure_size else None,
+            aer_crossing=_error_rate(self.counts[0]),
+            aer_diagonal=_error_rate(self.counts[1]),
+            sentences=self.sentences,
+            links=size,
+        )
 
 
 def score_links(found: Sequence[set[Link]], gold: Sequence[Gold]) -> AlignmentScores:
     """Alignment error rate, precision and recall of the links found in all sentences."""
     if len(found) != len(gold):
         raise ValueError(f"{len(found)} alignments cannot be scored against {len(gold)}")
-    counts = np.zeros((2, 4), dtype=int)  # (crossing and the rest; |A|, |S|, |A and S|, |A and P|)
-    for links, (sure, possible) in zip(found, gold, strict=True):
-        crossing = {j for _, j in crossing_links(sure)}  # target words
-        for part in (0, 1):
-            a, s, p = (
-                {link for link in kind if (link[1] in crossing) == (part == 0)}
-                for kind in (links, sure, possible)
-            )
-            counts[part] += (len(a), len(s), len(a & s), len(a & p))
-    size, sure_size, sure_found, possible_found = counts.sum(0).tolist()
-    return AlignmentScores(
-        aer=_error_rate(counts.sum(0)),
-        precision=possible_found / size if size else None,
-        recall=sure_found / sure_size if sure_size else None,
-        aer_crossing=_error_rate(counts[0]),
-        aer_diagonal=_error_rate(counts[1]),
-        sentences=len(gold),
-    )
+    tally = Tally()
+    for links, sentence in zip(found, gold, strict=True):
+        tally.add(links, sentence)
+    return tally.scores()
 
 
 def _error_rate(counts: np.ndarray) -> float | None:

@@ -47,6 +47,29 @@ def comparison_table(runs: Mapping[str, Mapping]) -> str:
     return text_table(header, rows)
 
 
+def alignment_table(records: Sequence[Mapping], published: Mapping[str, float]) -> str:
+    """Word alignments scored against gold links, rates in per cent, the least error in bold.
+
+    records: as of scripts.score_alignments; published: error rates of others, in per cent.
+    """
+    rates = {"aer": "AER %", "precision": "precision %", "recall": "recall %"}
+    rates |= {"aer_crossing": "AER % crossing", "aer_diagonal": "AER % the rest"}
+    least = min((one["aer"] for one in records if one["aer"] is not None), default=None)
+    rows = []
+    for one in records:
+        cells = [number(None if one[rate] is None else 100 * one[rate]) for rate in rates]
+        if one["aer"] is not None and one["aer"] == least and len(records) > 2:
+            cells[0] = f"**{cells[0]}**"
+        place = ["" if one[name] is None else str(one[name]) for name in ("layer", "head")]
+        counts = [f"{one[name]:,}" for name in ("links", "sentences")]
+        rows.append([one["run"], *place, one["setting"], *cells, *counts])
+    for name, rate in published.items():
+        rows.append(["(published)", "", "", name, number(rate), *[""] * (len(rates) + 1)])
+    return text_table(
+        ["run", "layer", "head", "setting", *rates.values(), "links", "sentences"], rows
+    )
+
+
 def same_buckets(curves: Mapping[str, Sequence[Mapping]]) -> Sequence[Mapping]:
     """The buckets that all curves share; ValueError if edges or numbers of sentences differ."""
     if not curves:

@@ -3,7 +3,8 @@
 python -m scripts.plot_alignments RUN --source "..." [--target "..."] [--output FILE]
 
 Without a target, the model's own translation is drawn. Several sentences: repeat --source, or
---sources FILE with one a line (and --targets FILE).
+--sources FILE with one a line (and --targets FILE). A Transformer looks through the heads of
+several layers: --layer and --head choose, and the caption says what is drawn.
 """
 
 import argparse
@@ -12,11 +13,11 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli import command
+from cli import command, number_or
 from data.corpus import normalise, read_lines
 from decoding.run import Run
-from decoding.translator import Translation, Translator, search_with
-from evaluation.alignment import word_alignment, words
+from decoding.translator import ALIGNMENT, Translation, Translator, search_with
+from evaluation.alignment import MEAN, select, word_alignment, words
 from evaluation.figures import alignment_figure, save
 
 
@@ -29,20 +30,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not translator.has_attention:
         raise ValueError(f"{run.name} has no attention, so there is no alignment to draw")
     produced: list[str] | list[Translation] = targets
-    if not targets:
+    given = bool(targets)
+    if not given:
         search = search_with(options.beam_size, options.length_penalty)
         produced = translator.translate(sources, search)
         targets = [translation.text for translation in produced]
     for source, target in zip(sources, targets, strict=True):
         if not target.strip():
             raise ValueError(f"the translation of {source!r} is empty: there is nothing to draw")
-    outputs = output_paths(options.output, run.folder / "figures", sources)
-    alignments = translator.align(sources, produced)
-    for i, (source, target, aligned) in enumerate(zip(sources, targets, alignments, strict=True)):
+    outputs = output_paths(options, run.folder / "figures", sources)
+    attentions = translator.attention(sources, produced)
+    for i, (source, target, looked) in enumerate(zip(sources, targets, attentions, strict=True)):
+        weights = looked.maps[ALIGNMENT].weights
+        layer, head = options.layer or run.alignment_layer(len(weights)), options.head or MEAN
         drawn = word_alignment(
-            aligned.weights,
-            aligned.src_pieces,
-            aligned.tgt_pieces,
+            select(weights, layer, head),
+            looked.src_pieces,
+            looked.tgt_pieces,
             src_words=words(normalise(source)),
             tgt_words=words(normalise(target)),
             keep_end=options.keep_end,
@@ -51,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             drawn.matrix,
             drawn.src_words,
             drawn.tgt_words,
-            caption=caption(run, options.checkpoint, produced is targets, options.keep_end),
+            caption=caption(run, options, place(weights.shape[:2], layer, head), given),
         )
         paths = save(figure, outputs[i])
         print(target)
@@ -68,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sources", type=Path, metavar="FILE", help="source sentences, one a line")
     parser.add_argument("--targets", type=Path, metavar="FILE", help="their targets, one a line")
     parser.add_argument("--output", type=Path, help="figure, written as PNG and PDF (or SVG)")
+    parser.add_argument(
+        "--layer", type=number_or(MEAN), help="a number from 1, or mean (default: the model's)"
+    )
+    parser.add_argument(
+        "--head", type=number_or(MEAN), help="a number from 1, or mean (the default)"
+    )
     parser.add_argument("--checkpoint", default="best", help="best, last or a file")
     parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
     parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
@@ -97,22 +107,33 @@ def sentences(options: argparse.Namespace) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def caption(run: Run, checkpoint: str, given: bool, keep_end: bool) -> str:
+def place(there: tuple[int, int], layer: int | str, head: int | str) -> str:
+    """What is drawn, of so many layers and heads, in words."""
+    layers, heads = there
+    if layers == heads == 1:
+        return "the decoder's attention"
+    part = f"mean of {heads} heads" if head == MEAN else f"head {head} of {heads}"
+    if layer == MEAN:
+        return f"mean of {layers} decoder layers, {part}"
+    return f"decoder layer {layer} of {layers}, {part}"
+
+
+def caption(run: Run, options: argparse.Namespace, where: str, given: bool) -> str:
     """Which model's attention it is, of what, and how the end of the sentence was treated."""
-    layer = run.config["model"].get("alignment_layer")
     parts = [
         run.name,
-        f"checkpoint {checkpoint}",
-        f"decoder layer {layer}, mean of its heads" if layer else "the decoder's attention",
+        f"checkpoint {options.checkpoint}",
+        where,
         "given target" if given else "own translation",
-        "</s> of the source kept" if keep_end else "</s> left out, rows rescaled to 1",
+        "</s> of the source kept" if options.keep_end else "</s> left out, rows rescaled to 1",
         "black 0, white 1",
     ]
     return " · ".join(parts)
 
 
-def output_paths(output: Path | None, folder: Path, sources: Sequence[str]) -> list[Path]:
-    """A file for each figure: as asked, numbered if several, or named after the sentence."""
+def output_paths(options: argparse.Namespace, folder: Path, sources: Sequence[str]) -> list[Path]:
+    """A file for each figure: as asked, numbered if several, or named after what it shows."""
+    output = options.output
     if output is not None:
         if len(sources) == 1:
             return [output]
@@ -120,7 +141,12 @@ def output_paths(output: Path | None, folder: Path, sources: Sequence[str]) -> l
             output.with_name(f"{output.stem}-{number}{output.suffix}")
             for number in range(1, len(sources) + 1)
         ]
-    names = [f"alignment-{slug(source)}" for source in sources]
+    part = "".join(
+        f"-{name}-{value}"
+        for name, value in (("layer", options.layer), ("head", options.head))
+        if value
+    )
+    names = [f"alignment-{slug(source)}{part}" for source in sources]
     return [
         folder / (f"{name}-{number}.png" if names.count(name) > 1 else f"{name}.png")
         for number, name in enumerate(names, 1)

@@ -1,60 +1,85 @@
 """Scores a model's attention as word alignment against gold links.
 
-python -m scripts.score_alignments RUN ... [--split test] [--method argmax|threshold] [--shift]
-python -m scripts.score_alignments RUN ... --gold FILE --text FILE [--one-based]
+python -m scripts.score_alignments RUN ... [--each] [--method argmax|bidirectional|...]
+python -m scripts.score_alignments RUN --reverse RUN2     RUN2 was trained with data.reverse=true
+python -m scripts.score_alignments RUN ... --gold FILE [--text FILE] [--one-based]
 
 The model is made to produce the gold targets (forced decoding). Gold links come from the run's
-corpus (data=grammar has them), or from a file of Pharaoh lines ("0-0 1p2") with a file of
-tokenised text beside it ("source words ||| target words").
+corpus (data=grammar has them), or from a file: Pharaoh lines ("0-0 1p2") with a file of tokenised
+text beside them ("source words ||| target words"), or JSON lines with words and links.
+docs/alignments.md says what is measured.
 """
 
 import argparse
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cli import command
+import numpy as np
+from tqdm import tqdm
+
+from cli import command, number_or
 from data.corpus import normalise, read_lines
 from decoding.run import Run
-from decoding.translator import Alignment, Translator
-from evaluation import links
-from evaluation.alignment import WordAlignment, word_alignment, words
-from evaluation.tables import number, text_table
+from decoding.translator import ALIGNMENT, Attention, Translator
+from evaluation import gold, links
+from evaluation.alignment import MEAN, select, word_alignment, words
+from evaluation.gold import AlignedText
+from evaluation.tables import alignment_table
+
+ALL = "all"  # instead of a number: a row for each layer or head
+CHUNK = 100  # sentences whose attention is held at a time
 
 log = logging.getLogger(__name__)
 
-Tokenised = list[tuple[list[str], list[str]]]  # source and target words of each sentence
+
+class Row(NamedTuple):
+    """What a row of the table is about."""
+
+    run: str
+    setting: str  # how links were drawn
+    layer: int | str | None = None  # a number from 1, or "mean"; None: none in particular
+    head: int | str | None = None
+    shift: bool = False
 
 
-class GoldText(NamedTuple):
-    """Sentences in both languages with their words and gold links."""
-
-    sources: list[str]
-    targets: list[str]
-    words: Tokenised
-    gold: list[links.Gold]
+Record = dict[str, Any]  # of the JSON file
+DIAGONAL = Row("(none)", "diagonal")
+Looked = dict[Row, np.ndarray]  # of a sentence: attention between words; empty if left out
+Found = dict[Row, set[links.Link]]  # likewise
+Draw = Callable[[np.ndarray], set[links.Link]]
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_intermixed_args(arguments)
-    if (options.gold is None) != (options.text is None):
-        raise ValueError("--gold and --text are given together or not at all")
-    from_files = read_files(options.gold, options.text, options.one_based) if options.gold else None
-    records: list[dict[str, Any]] = []
-    for folder in options.runs:
-        run = Run(folder)
-        translator = Translator.from_run(run, options.device, options.checkpoint)
-        if not translator.has_attention:
-            raise ValueError(f"{run.name} has no attention, so there is no alignment to score")
-        text = from_files or read_corpus(run, options.split)
-        alignments = translator.align(text.sources, text.targets)
-        for record in score(run.name, text, alignments, options):
-            if record not in records:  # the diagonal is the same for runs on the same text
-                records.append(record)
-    print(table(records))
+    check(options)
+    supplied = read_files(options.gold, options.text, options.one_based) if options.gold else None
+    runs = [Run(folder) for folder in options.runs]
+    draw = partial(links.draw_links, method=options.method, threshold=options.threshold)
+    records: list[Record] = []
+    for run in runs:
+        translator = attentive(run, options)
+        text = supplied or read_corpus(run, options.split)
+        if supplied and run.corpus().reverse:
+            text = supplied.reversed()
+        looked = looks(run, translator, text, options)
+        if options.reverse:
+            other = reversing(run, options)
+            back = looks(other, attentive(other, options), text.reversed(), options)
+            records += tally(both_ways(looked, back, draw), text)
+        else:
+            found = ({row: draw(matrix) for row, matrix in one.items()} for one in looked)
+            records += tally(found, text)
+    # the diagonal comes last, and once for runs on the same text
+    records.sort(key=lambda record: record["run"] == DIAGONAL.run)
+    records = [record for i, record in enumerate(records) if record not in records[:i]]
+    print(alignment_table(records, gold.published(supplied) if supplied else {}))
+    print("\n".join(notes(runs, supplied, records, options)))
     if options.json:
         options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
@@ -64,15 +89,31 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scripts.score_alignments", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
-    parser.add_argument("--split", default="test", help="of the run's corpus (default: test)")
-    parser.add_argument("--gold", type=Path, metavar="FILE", help="gold links instead, Pharaoh")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="words: source ||| target")
-    parser.add_argument("--one-based", action="store_true", help="links in --gold count from 1")
-    parser.add_argument("--method", choices=("argmax", "threshold"), default="argmax")
-    parser.add_argument("--threshold", type=float, default=0.3, help="least weight of a link")
+    parser.add_argument(
+        "--layer",
+        type=number_or(MEAN, ALL),
+        help="a number from 1, mean, or all: a row for each (default: the model's own)",
+    )
+    parser.add_argument(
+        "--head",
+        type=number_or(MEAN, ALL),
+        help="a number from 1, mean, or all: a row for each (default: mean)",
+    )
     parser.add_argument(
         "--shift", action="store_true", help="word i has the attention of the next step (Shift-Att)"
     )
+    parser.add_argument(
+        "--each", action="store_true", help="all layers and heads, each with and without --shift"
+    )
+    parser.add_argument("--method", choices=links.METHODS, default="argmax", help="(argmax)")
+    parser.add_argument("--threshold", type=float, default=0.3, help="least weight of a link (0.3)")
+    parser.add_argument(
+        "--reverse", type=Path, metavar="RUN2", help="translates back: both are symmetrised"
+    )
+    parser.add_argument("--split", default="test", help="of the run's corpus (default: test)")
+    parser.add_argument("--gold", type=Path, metavar="FILE", help="gold links instead")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="words: source ||| target")
+    parser.add_argument("--one-based", action="store_true", help="links in --gold count from 1")
     parser.add_argument("--checkpoint", default="best", help="best, last or a file")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
@@ -81,88 +122,178 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_corpus(run: Run, split: str) -> GoldText:
+def check(options: argparse.Namespace) -> None:
+    """Refuses options that contradict each other or make no sense."""
+    if options.gold is None and (options.text or options.one_based):
+        raise ValueError("--text and --one-based say more of --gold FILE, which is not given")
+    if not 0 < options.threshold <= 1:
+        raise ValueError(f"--threshold is above 0 and at most 1, not {options.threshold:g}")
+    if options.reverse and (
+        len(options.runs) > 1 or options.each or ALL in (options.layer, options.head)
+    ):
+        raise ValueError("--reverse goes with one RUN and one layer and head: no --each, no all")
+
+
+def read_corpus(run: Run, split: str) -> AlignedText:
     """A split of the run's corpus with its gold links, over the words of `words`."""
     corpus = run.corpus().load(split)
     if corpus.links is None:
         raise ValueError(
-            f"the corpus of {run.name} has no gold alignments; "
-            "train on data=grammar, or give --gold FILE --text FILE"
+            f"the corpus of {run.name} has no gold alignments; train on data=grammar, or give "
+            "--gold FILE"
         )
-    tokenised = [(words(s), words(t)) for s, t in zip(corpus.src, corpus.tgt, strict=True)]
-    gold = links.read_gold(corpus.links, lengths=_lengths(tokenised), name=f"links of {split}")
-    return GoldText(corpus.src, corpus.tgt, tokenised, gold)
+    pairs = [(words(s), words(t)) for s, t in zip(corpus.src, corpus.tgt, strict=True)]
+    found = gold.read_gold(corpus.links, lengths=gold.lengths(pairs), name=f"links of {split}")
+    return AlignedText(corpus.src, corpus.tgt, pairs, found)
 
 
-def read_files(gold: Path, text: Path, one_based: bool) -> GoldText:
-    """Tokenised text, "source ||| target" a line, and its links."""
-    tokenised = []
-    for line_number, line in enumerate(read_lines(text), 1):
-        sides = line.split("|||")
-        if len(sides) != 2:
-            raise ValueError(f"{text}, line {line_number}: expected source ||| target")
-        src, tgt = (normalise(side).split() for side in sides)
-        tokenised.append((src, tgt))
-    found = links.read_gold(
-        read_lines(gold), one_based=one_based, lengths=_lengths(tokenised), name=str(gold)
+def read_files(path: Path, text: Path | None, one_based: bool) -> AlignedText:
+    """Gold links and their words, normalised as the model reads them."""
+    return gold.read(
+        list(read_lines(path)),
+        read_lines(text) if text else None,
+        normalise,
+        one_based=one_based,
+        names=(str(path), str(text)),
     )
-    sources, targets = ([" ".join(pair[side]) for pair in tokenised] for side in (0, 1))
-    return GoldText(sources, targets, tokenised, found)
 
 
-def _lengths(tokenised: Tokenised) -> list[tuple[int, int]]:
-    return [(len(src), len(tgt)) for src, tgt in tokenised]
+def attentive(run: Run, options: argparse.Namespace) -> Translator:
+    """The run's translator; ValueError if it has no attention."""
+    translator = Translator.from_run(run, options.device, options.checkpoint)
+    if not translator.has_attention:
+        raise ValueError(f"{run.name} has no attention, so there is no alignment to score")
+    return translator
 
 
-def score(
-    name: str, text: GoldText, alignments: Sequence[Alignment], options: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """The records of a run and of the plain diagonal beside it."""
-    found, diagonal, gold, left_out = [], [], [], []
-    for aligned, (src, tgt), sentence_gold in zip(alignments, text.words, text.gold, strict=True):
-        try:
-            attention = word_alignment(
-                aligned.weights,
-                aligned.src_pieces,
-                aligned.tgt_pieces,
-                src_words=src,
-                tgt_words=tgt,
-                shift=options.shift,
-            )
-        except ValueError as error:  # a source longer than the model reads
-            left_out.append(error)
-            continue
-        found.append(draw_links(attention, options))
-        diagonal.append(links.diagonal_links(len(src), len(tgt)))
-        gold.append(sentence_gold)
+def reversing(run: Run, options: argparse.Namespace) -> Run:
+    """The run of --reverse; ValueError if it does not translate the other way than `run`."""
+    other = Run(options.reverse)
+    if run.corpus().reverse == other.corpus().reverse:
+        raise ValueError(
+            f"{other.name} translates in the same direction as {run.name}: --reverse is for a run "
+            "trained with data.reverse=true"
+        )
+    return other
+
+
+def rows_of(run: Run, attention: Attention, options: argparse.Namespace) -> list[Row]:
+    """What is asked for of a model that attends like this."""
+    weights = attention.maps[ALIGNMENT].weights
+    own = {"layer": run.alignment_layer(len(weights)), "head": MEAN}
+    asked = []
+    for name, there in zip(own, weights.shape, strict=False):
+        chosen = getattr(options, name) or (ALL if options.each else own[name])
+        each = [*range(1, there + 1), *([MEAN] if there > 1 else [])]
+        asked.append(each if chosen == ALL else [chosen])
+    method = options.method + (f" {options.threshold:g}" if options.method == "threshold" else "")
+    rows = [
+        Row(run.name, method + (" shifted" if shift else ""), layer, head, shift)
+        for layer, head in product(*asked)
+        for shift in ((False, True) if options.each else (options.shift,))
+        # heads of the same number in different layers have nothing in common
+        if layer != MEAN or head == MEAN or len(asked[1]) == 1
+    ]
+    for row in rows:
+        select(weights, row.layer, row.head)  # refuses what the model does not have
+    return rows
+
+
+def looks(
+    run: Run, translator: Translator, text: AlignedText, options: argparse.Namespace
+) -> Iterator[Looked]:
+    """Each sentence's attention between words, a chunk of sentences in memory at a time."""
+    rows: list[Row] = []
+    left_out = []
+    for start in tqdm(range(0, len(text.gold), CHUNK), run.name, leave=False, disable=None):
+        part = slice(start, start + CHUNK)
+        attentions = translator.attention(text.sources[part], text.targets[part])
+        for attention, (src, tgt) in zip(attentions, text.words[part], strict=True):
+            rows = rows or rows_of(run, attention, options)
+            try:
+                yield matrices(attention, src, tgt, rows)
+            except ValueError as error:  # a source longer than the model reads
+                left_out.append(error)
+                yield {}
     if left_out:
         log.warning("%d sentences left out; the first: %s", len(left_out), left_out[0])
-    setting = "argmax" if options.method == "argmax" else f"threshold {options.threshold:g}"
-    setting += " shifted" if options.shift else ""
-    return [
-        {"run": name, "setting": setting} | links.score_links(found, gold)._asdict(),
-        {"run": "(none)", "setting": "diagonal"} | links.score_links(diagonal, gold)._asdict(),
-    ]
 
 
-def draw_links(attention: WordAlignment, options: argparse.Namespace) -> set[links.Link]:
-    if options.method == "argmax":
-        return links.argmax_links(attention.matrix)
-    return links.threshold_links(attention.matrix, options.threshold)
+def matrices(
+    attention: Attention, src: list[str], tgt: list[str], rows: Sequence[Row]
+) -> dict[Row, np.ndarray]:
+    """Attention between words, (target words, source words), in each row's part of the model."""
+    weights, found = attention.maps[ALIGNMENT].weights, dict.fromkeys(rows)
+    for shift in {row.shift for row in rows}:
+        part = [row for row in rows if row.shift == shift]
+        merged = word_alignment(
+            np.stack([select(weights, row.layer, row.head) for row in part]),
+            attention.src_pieces,
+            attention.tgt_pieces,
+            src_words=src,
+            tgt_words=tgt,
+            shift=shift,
+        )
+        found |= zip(part, merged.matrix, strict=True)
+    return found
 
 
-def table(records: Sequence[dict[str, Any]]) -> str:
-    """The records with rates in per cent."""
-    rates = ("aer", "precision", "recall", "aer_crossing", "aer_diagonal")
-    header = ["run", "setting", "AER %", "precision %", "recall %"]
-    header += ["AER % crossing", "AER % the rest", "sentences"]
-    rows = [
-        [record["run"], record["setting"]]
-        + [number(None if record[rate] is None else 100 * record[rate]) for rate in rates]
-        + [str(record["sentences"])]
-        for record in records
-    ]
-    return text_table(header, rows)
+def both_ways(
+    forwards: Iterable[Looked], backwards: Iterable[Looked], draw: Draw
+) -> Iterator[Found]:
+    """Each sentence's links by a run, by one that translates back, and by both together.
+
+    agreement: drawn from the geometric mean of the two, as Liang et al. (2006) multiply what two
+    models think likely; the other combinations are symmetrise's.
+    """
+    for there, back in zip(forwards, backwards, strict=True):
+        if not (there and back):
+            yield {}
+            continue
+        ((first, here),) = there.items()
+        ((second, turned),) = back.items()
+        forward, backward = draw(here), links.transposed(draw(turned))
+        found = {first: forward, second._replace(setting=f"{second.setting}, back"): backward}
+        together = {how: links.symmetrise(forward, backward, how) for how in links.SYMMETRISATIONS}
+        together["agreement"] = draw(np.sqrt(here * turned.T))
+        for how, drawn in together.items():
+            found[Row(f"{first.run} + {second.run}", f"{first.setting}, {how}")] = drawn
+        yield found
+
+
+def tally(sentences: Iterable[Found], text: AlignedText) -> list[Record]:
+    """The scores of each row, and of the plain diagonal."""
+    tallies: dict[Row, links.Tally] = {}
+    for found, (src, tgt), sentence_gold in zip(sentences, text.words, text.gold, strict=True):
+        if found:
+            found[DIAGONAL] = links.diagonal_links(len(src), len(tgt))
+        for row, drawn in found.items():
+            tallies.setdefault(row, links.Tally()).add(drawn, sentence_gold)
+    return [row._asdict() | counted.scores()._asdict() for row, counted in tallies.items()]
+
+
+def notes(
+    runs: Sequence[Run],
+    supplied: AlignedText | None,
+    records: Sequence[Record],
+    options: argparse.Namespace,
+) -> Iterator[str]:
+    """What a reader of the table has to know, and what to do next."""
+    if supplied:
+        sentences, sure, possible = supplied.size()
+        corpora = ", ".join(sorted({run.config["chosen"]["data"] for run in runs}))
+        yield (
+            f"gold: {options.gold}, {sentences:,} sentences, {sure:,} sure and {possible:,} only "
+            f"possible links; out of domain: the models were trained on {corpora}"
+        )
+        if gold.published(supplied):
+            yield gold.PUBLISHED_BY
+    measured = [one for one in records if one["layer"] and one["aer"] is not None]
+    best = min(measured, key=lambda one: one["aer"], default=None)
+    if best:
+        folder = {run.name: run.folder for run in runs}.get(best["run"], options.reverse)
+        place = f"--layer {best['layer']} --head {best['head']}"
+        yield f'see it: python -m scripts.plot_alignments {folder} {place} --source "..."'
 
 
 if __name__ == "__main__":

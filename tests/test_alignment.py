@@ -6,7 +6,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.alignment import word_alignment, words
+from evaluation.alignment import select, word_alignment, words
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,35 @@ def test_a_shifted_word_takes_the_attention_of_the_next_step():
     np.testing.assert_array_equal(word_alignment(weights, *pieces, shift=True).matrix, weights[1:])
     with pytest.raises(ValueError, match="ends with"):
         word_alignment(weights, pieces[0], ["▁x", "▁y", "▁z"], shift=True)
+
+
+def test_several_matrices_are_merged_at_once_as_each_by_itself():
+    stack = np.random.default_rng(1).dirichlet(np.ones(4), size=(2, 3, 4))
+    pieces = ["▁the", "▁do", "g", "</s>"], ["▁le", "▁chi", "en", "</s>"]
+    for options in ({}, {"shift": True}, {"keep_end": True}):
+        merged = word_alignment(stack, *pieces, **options)
+        assert merged.matrix.shape[:2] == (2, 3)
+        for place in np.ndindex(2, 3):
+            one = word_alignment(stack[place], *pieces, **options)
+            assert (one.src_words, one.tgt_words) == (merged.src_words, merged.tgt_words)
+            np.testing.assert_allclose(one.matrix, merged.matrix[place])
+
+
+def test_a_layer_and_head_are_chosen_by_number_or_as_a_mean():
+    weights = np.arange(12.0).reshape(2, 3, 1, 2)  # layers, heads, queries, keys
+    np.testing.assert_array_equal(select(weights, 2, 3), [[10, 11]])
+    np.testing.assert_array_equal(select(weights, 1, "mean"), [[2, 3]])
+    np.testing.assert_array_equal(select(weights, "mean", 1), [[3, 4]])
+    np.testing.assert_array_equal(select(weights, "mean", "mean"), [[5, 6]])
+    for layer, head, message in (
+        (3, 1, "no layer 3: .* 2 layers"),
+        (0, 1, "no layer 0"),
+        (1, 4, "no head 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            select(weights, layer, head)
+    with pytest.raises(ValueError, match=r"attends with 1 layer$"):
+        select(weights[:1], 2, 1)
 
 
 def test_only_the_last_end_of_sentence_is_left_out():

@@ -321,6 +321,7 @@ def test_curves_are_drawn_as_measured_and_told_apart_without_colour() -> None:
 def make_run(folder: Path, model: str, bleu: tuple[float, float] | None = (20.0, 10.0)) -> Path:
     """A run folder with an untrained model over characters, and scores."""
     settings = {"chosen": {"data": "grammar", "model": model}, "model": config(model)}
+    settings |= {group: {} for group in ("data", "tokenizer", "training", "search")}
     for name in ("checkpoints", "tokenizers", "evaluation/test"):
         (folder / name).mkdir(parents=True)
     (folder / "config.yaml").write_text(yaml.dump(settings), encoding="utf-8")

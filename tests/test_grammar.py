@@ -48,6 +48,7 @@ SETTINGS = {
     "source": None,
     "max_pairs": None,
     "max_train_words": None,
+    "reverse": False,
     "seed": 5,
     "sizes": {"train": 20000, "dev": 500, "test": 500, "test_long": 300, "test_compose": 500},
     "min_words": 5,

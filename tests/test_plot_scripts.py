@@ -2,6 +2,7 @@
 
 import json
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,16 +10,20 @@ import yaml
 
 from data.corpus import ParallelCorpus
 from decoding.run import Run
-from decoding.translator import Alignment, Translation
+from decoding.translator import ALIGNMENT, Attention, Translation, WeightMap
+from evaluation import gold
 from scripts import plot_alignments, plot_bleu_by_length, score_alignments
 
 REFERENCES = ["le chat dort", "le chien mange la souris", "la souris voit le chat qui dort"] * 4
 SOURCES = ["the cat sleeps", "the dog eats the mouse", "the mouse sees the sleeping cat"] * 4
 
 
-def make_run(folder, data="bible", model="rnn", settings=None):
+def make_run(folder, data="bible", model="rnn", settings=None, reverse=False):
     folder.mkdir(parents=True)
-    config = {"chosen": {"data": data, "model": model}, "model": settings or {}}
+    corpus = {"_target_": "data.sources.Tatoeba", "source": None, "reverse": reverse}
+    corpus |= {"max_pairs": None, "max_train_words": None}
+    config = {"chosen": {"data": data, "model": model}, "model": settings or {}, "data": corpus}
+    config |= {"tokenizer": {}, "training": {}, "search": {}}
     (folder / "config.yaml").write_text(yaml.dump(config), encoding="utf-8")
     return folder
 
@@ -154,12 +159,26 @@ WEIGHTS = np.array(
         [0.0, 0.0, 0.0, 1.0],
     ]
 )
+# of a model that translates back: right for "red" alone
+BACK = np.array(
+    [
+        [0.1, 0.5, 0.2, 0.1, 0.1],
+        [0.1, 0.1, 0.0, 0.8, 0.0],
+        [0.1, 0.1, 0.0, 0.7, 0.1],
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+    ]
+)
+# two layers of two heads: the second layer's second head looks where it should have a step earlier
+BEFORE = np.vstack([np.eye(4)[3], WEIGHTS[:-1]])
+HEADS = np.array([[np.full((5, 4), 0.25), WEIGHTS[::-1]], [WEIGHTS, BEFORE]])
 
 
 class PretendedTranslator:
     has_attention = True
     text = "la maison rouge"
     pieces = PIECES["la maison rouge"]
+    weights = WEIGHTS[None, None]  # (layers, heads, target pieces, source pieces)
+    asked: ClassVar = []  # how many sentences at a time
 
     @classmethod
     def from_run(cls, run, device, checkpoint):
@@ -170,15 +189,29 @@ class PretendedTranslator:
             Translation(self.text, [9, 8, 7], self.pieces, -1.0, -1.0, False, 0) for _ in sentences
         ]
 
-    def align(self, sources, targets):
+    def attention(self, sources, targets):
+        self.asked.append(len(sources))
         return [
-            Alignment([*PIECES[s], "</s>"], [*PIECES[getattr(t, "text", t)], "</s>"], WEIGHTS)
-            for s, t in zip(sources, targets, strict=True)
+            Attention(
+                [*PIECES[source], "</s>"],
+                [*PIECES[getattr(target, "text", target)], "</s>"],
+                {ALIGNMENT: WeightMap(self.looks(source), "target", "source")},
+            )
+            for source, target in zip(sources, targets, strict=True)
         ]
+
+    def looks(self, source):
+        return self.weights if source == "the red house" else BACK[None, None]
+
+
+@pytest.fixture
+def several(monkeypatch):
+    monkeypatch.setattr(PretendedTranslator, "weights", HEADS)
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(PretendedTranslator, "asked", [])
     monkeypatch.setattr(plot_alignments, "Translator", PretendedTranslator)
     monkeypatch.setattr(score_alignments, "Translator", PretendedTranslator)
     return make_run(tmp_path / "run", model="bahdanau")
@@ -237,9 +270,77 @@ def test_several_sentences_make_several_figures(run, drawn, tmp_path):
     assert {path.name for path in tmp_path.glob("*.png")} == {"out-1.png", "out-2.png"}
 
 
-def test_the_layer_of_a_transformer_is_named(tmp_path):
-    run = Run(make_run(tmp_path / "t", settings={"alignment_layer": 2}))
-    assert "decoder layer 2, mean of its heads" in plot_alignments.caption(run, "best", True, False)
+@pytest.mark.parametrize(
+    ("options", "weights", "where", "name"),
+    [
+        ([], WEIGHTS + BEFORE, "decoder layer 2 of 2, mean of 2 heads", ""),
+        (["--head", "2"], BEFORE, "decoder layer 2 of 2, head 2 of 2", "-head-2"),
+        (
+            ["--layer", "1", "--head", "1"],
+            np.full((5, 4), 0.25),
+            "decoder layer 1 of 2, head 1 of 2",
+            "-layer-1-head-1",
+        ),
+        (
+            ["--layer", "mean"],
+            HEADS.sum((0, 1)),
+            "mean of 2 decoder layers, mean of 2 heads",
+            "-layer-mean",
+        ),
+    ],
+)
+def test_the_layer_and_head_that_are_asked_for_are_drawn_and_named(
+    run, several, drawn, options, weights, where, name
+):
+    plot_alignments.main([str(run), "--source", "the red house", *options])
+    ((matrix, *_, shown),) = drawn
+    expected = weights[[0, 3], :3]  # the target words of one piece
+    mass = expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(matrix[[0, 2]], expected / np.where(mass > 0, mass, 1))
+    assert where in shown["caption"]
+    assert (run / "figures" / f"alignment-the-red-house{name}.png").is_file()
+
+
+def test_the_layer_of_the_runs_settings_is_drawn_unless_another_is_asked_for(
+    run, several, drawn, tmp_path
+):
+    other = make_run(tmp_path / "t", settings={"alignment_layer": 1})
+    for options in ([], ["--layer", "2"]):
+        plot_alignments.main([str(other), "--source", "the red house", *options])
+    first, second = (figure[3]["caption"] for figure in drawn)
+    assert "decoder layer 1 of 2" in first and "decoder layer 2 of 2" in second
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layer", "3"], "no layer 3: this model attends with 2 layers"),
+        (["--head", "9"], "no head 9: this model attends with 2 heads"),
+    ],
+)
+@pytest.mark.parametrize("script", [plot_alignments, score_alignments])
+def test_a_layer_or_head_that_is_not_there_is_refused(
+    script, run, several, corpus, options, message, capsys
+):
+    source = ["--source", "the red house"] if script is plot_alignments else []
+    assert message in failure(script.main, [run, *source, *options], capsys)
+
+
+@pytest.mark.parametrize("value", [0, 3, "two", None])
+def test_settings_that_name_no_layer_are_refused(tmp_path, several, run, corpus, value, capsys):
+    other = make_run(tmp_path / "t", settings={"alignment_layer": value})
+    message = failure(score_alignments.main, [other], capsys)
+    assert f"model.alignment_layer is a number from 1 to 2, not {value!r}" in message
+    assert str(other / "config.yaml") in message
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "both"])
+@pytest.mark.parametrize("script", [plot_alignments, score_alignments])
+def test_a_layer_is_a_number_from_1_or_a_word(script, run, value, capsys):
+    with pytest.raises(SystemExit) as ended:
+        script.main([str(run), f"--layer={value}"])
+    assert ended.value.code == 2
+    assert "is not a number from 1 on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -286,7 +387,11 @@ def corpus(monkeypatch):
     texts = ParallelCorpus(["the red house"], ["la maison rouge"], ["0-0 2-1 1-2"])
 
     def use(corpus):
-        monkeypatch.setattr(Run, "corpus", lambda run: SimpleNamespace(load=lambda split: corpus))
+        def pretended(run):
+            reverse = run.config["data"]["reverse"]
+            return SimpleNamespace(load=lambda split: corpus, reverse=reverse)
+
+        monkeypatch.setattr(Run, "corpus", pretended)
 
     use(texts)
     return use
@@ -302,20 +407,27 @@ def test_attention_is_scored_against_the_corpus_beside_a_diagonal(run, corpus, t
     assert attention == {
         "run": "bible/bahdanau/run",
         "setting": "argmax",
+        "layer": 1,
+        "head": "mean",
+        "shift": False,
         "aer": 0.0,
         "precision": 1.0,
         "recall": 1.0,
         "aer_crossing": 0.0,
         "aer_diagonal": 0.0,
         "sentences": 1,
+        "links": 3,
     }
-    assert diagonal["setting"] == "diagonal"
+    assert (diagonal["setting"], diagonal["layer"]) == ("diagonal", None)
     assert diagonal["aer"] == pytest.approx(2 / 3)
     assert (diagonal["aer_crossing"], diagonal["aer_diagonal"]) == (1.0, 0.0)
     table = capsys.readouterr().out.splitlines()
     assert [cell.strip() for cell in table[3].strip("|").split("|")] == [
-        "(none)", "diagonal", "66.7", "33.3", "33.3", "100.0", "0.0", "1"
+        "(none)", "", "", "diagonal", "66.7", "33.3", "33.3", "100.0", "0.0", "3", "1"
     ]  # fmt: skip
+    assert table[4] == (
+        f'see it: python -m scripts.plot_alignments {run} --layer 1 --head mean --source "..."'
+    )
 
 
 def test_links_may_be_drawn_by_threshold_or_from_the_next_step(run, corpus, tmp_path):
@@ -333,8 +445,8 @@ def test_the_diagonal_of_one_corpus_is_shown_once_for_several_runs(run, corpus, 
     records = records_of(run, tmp_path, other)
     assert [record["run"] for record in records] == [
         "bible/bahdanau/run",
-        "(none)",
         "bible/transformer/other",
+        "(none)",
     ]
 
 
@@ -368,18 +480,178 @@ def test_a_corpus_without_gold_links_is_refused(run, corpus, capsys):
     assert "no gold alignments" in message and "data=grammar" in message
 
 
-def test_gold_links_need_their_text(run, tmp_path, capsys):
-    assert "together" in failure(score_alignments.main, [run, "--gold", tmp_path / "g"], capsys)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "t"], "--text and --one-based say more of --gold FILE, which is not given"),
+        (["--one-based"], "--text and --one-based say more of --gold FILE"),
+        (["--method", "threshold", "--threshold", "0"], "--threshold is above 0 and at most 1"),
+        (["--gold", "nowhere"], "no file nowhere"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(run, options, message, capsys):
+    assert message in failure(score_alignments.main, [run, *options], capsys)
 
 
-def test_sentences_that_were_not_read_whole_are_left_out_and_said(run, corpus, tmp_path, caplog):
-    texts = ParallelCorpus(
-        ["the red house", "the red house"], ["la maison rouge"] * 2, ["0-0 2-1 1-2"] * 2
-    )
-    corpus(texts)
-    text = score_alignments.read_corpus(Run(run), "test")
-    text.words[1][0].append("now")
-    options = score_alignments._parser().parse_args([str(run)])
-    alignments = PretendedTranslator().align(text.sources, text.targets)
-    record, _ = score_alignments.score("r", text, alignments, options)
-    assert record["sentences"] == 1 and "1 sentences left out" in caplog.text
+def test_links_of_pharaoh_lines_need_their_words_and_json_lines_have_them(run, tmp_path, capsys):
+    (tmp_path / "pharaoh").write_text("0-0\n", encoding="utf-8")
+    (tmp_path / "json").write_text('{"src_words": ["a"]}\n', encoding="utf-8")
+    (tmp_path / "empty").write_text("", encoding="utf-8")
+    for options, message in (
+        (["--gold", tmp_path / "pharaoh"], "pharaoh holds links alone: give their words as --text"),
+        (["--gold", tmp_path / "json", "--text", "t"], "json holds words as well as links"),
+        (["--gold", tmp_path / "json"], "json, line 1: expected an object"),
+        (["--gold", tmp_path / "empty", "--text", tmp_path / "empty"], "empty holds no sentence"),
+    ):
+        assert message in failure(score_alignments.main, [run, *options], capsys)
+
+
+SENTENCE = {
+    "src_words": ["the", "red", "house"],
+    "tgt_words": ["la", "maison", "rouge"],
+    "alignment": [[0, 0], [2, 1], [1, 2]],
+}
+
+
+def test_json_lines_are_read_by_their_content_and_called_out_of_domain(run, tmp_path, capsys):
+    (tmp_path / "gold.jsonl").write_text(json.dumps(SENTENCE) + "\n\n", encoding="utf-8")
+    attention, _ = records_of(run, tmp_path, "--gold", tmp_path / "gold.jsonl")
+    assert (attention["aer"], attention["sentences"]) == (0.0, 1)
+    printed = capsys.readouterr().out
+    assert "gold.jsonl, 1 sentences, 3 sure and 0 only possible links; out of domain" in printed
+    assert "trained on bible" in printed and "(published)" not in printed
+
+
+def test_words_of_json_lines_follow_the_text_rule(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(PIECES, "the dog's bone", ["▁the", "▁dog's", "▁bone"])
+    monkeypatch.setattr(PretendedTranslator, "looks", lambda self, source: self.weights)
+    words = {"src_words": ["the", "dog\u2019s", "bone"], "alignment": [[1, 1]]}
+    (tmp_path / "gold").write_text(json.dumps(SENTENCE | words), encoding="utf-8")
+    attention, _ = records_of(run, tmp_path, "--gold", tmp_path / "gold")
+    assert attention["sentences"] == 1
+
+
+def test_published_rates_stand_beside_the_hansards(run, tmp_path, capsys, monkeypatch):
+    assert gold.HANSARDS == (447, 4038, 13400)
+    assert gold.PUBLISHED["fast_align"] == 10.5 and gold.PUBLISHED["GIZA++"] == 5.9
+    monkeypatch.setattr(gold, "HANSARDS", (1, 3, 0))
+    (tmp_path / "gold").write_text(json.dumps(SENTENCE), encoding="utf-8")
+    records = records_of(run, tmp_path, "--gold", tmp_path / "gold")
+    assert len(records) == 2  # what was measured here
+    printed = capsys.readouterr().out
+    assert "| 10.5 |" in " ".join(printed.split()) and "Dou & Neubig 2021" in printed
+
+
+def test_each_layer_and_head_has_a_row_with_and_without_shift(
+    run, several, corpus, tmp_path, capsys
+):
+    *records, diagonal = records_of(run, tmp_path, "--each")
+    assert diagonal["run"] == "(none)"
+    assert [(r["layer"], r["head"], r["shift"]) for r in records] == [
+        (layer, head, shift)
+        for layer, head in [(1, 1), (1, 2), (1, "mean"), (2, 1), (2, 2), (2, "mean"), ("mean",) * 2]
+        for shift in (False, True)
+    ]
+    rates = {(r["layer"], r["head"], r["shift"]): r["aer"] for r in records}
+    assert rates[2, 1, False] == rates[2, 2, True] == 0.0
+    assert rates[2, 2, False] > 0 and rates[2, 1, True] > 0
+    marked = [line for line in capsys.readouterr().out.splitlines() if "**0.0**" in line]
+    assert len(marked) == list(rates.values()).count(0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ([], [(2, "mean")]),
+        (["--layer", "1"], [(1, "mean")]),
+        (["--layer", "mean", "--head", "2"], [("mean", 2)]),
+        (["--layer", "all"], [(1, "mean"), (2, "mean"), ("mean", "mean")]),
+        (["--head", "all"], [(2, 1), (2, 2), (2, "mean")]),
+        (["--layer", "all", "--head", "1"], [(1, 1), (2, 1), ("mean", 1)]),
+        (["--layer", "1", "--each"], [(1, h) for h in (1, 1, 2, 2, "mean", "mean")]),
+    ],
+)
+def test_rows_are_those_asked_for(run, several, corpus, tmp_path, options, rows):
+    *records, _ = records_of(run, tmp_path, *options)
+    assert [(r["layer"], r["head"]) for r in records] == rows
+
+
+def test_the_layer_of_the_runs_settings_is_scored(run, several, corpus, tmp_path):
+    other = make_run(tmp_path / "t", settings={"alignment_layer": 1})
+    *records, _ = records_of(other, tmp_path, "--head", "1")
+    assert [record["layer"] for record in records] == [1]
+
+
+@pytest.mark.parametrize("method", ["bidirectional", "balanced"])
+def test_links_of_both_directions_come_out_of_one_matrix(run, corpus, tmp_path, method):
+    attention, _ = records_of(run, tmp_path, "--method", method)
+    assert (attention["setting"], attention["aer"], attention["links"]) == (method, 0.0, 3)
+
+
+def test_a_run_and_one_that_translates_back_are_symmetrised(run, corpus, tmp_path):
+    back = make_run(tmp_path / "back", model="bahdanau", reverse=True)
+    records = records_of(run, tmp_path, "--reverse", back)
+    names = "bible/bahdanau/run", "bible/bahdanau/back"
+    both = " + ".join(names)
+    # forward: la-the, maison-house, rouge-red; back: the-maison, red-rouge, house-rouge
+    expected = [
+        (names[0], "argmax", 3, 3),
+        (names[1], "argmax, back", 3, 1),
+        (both, "argmax, intersection", 1, 1),
+        (both, "argmax, union", 5, 3),
+        # from red-rouge to house-rouge and the-maison, then to the-la; house-maison has both words
+        (both, "argmax, grow-diag-final-and", 4, 2),
+        # la-the, rouge-red and maison-the, for 0.1 times 0.7 is more than house's 0.65 times 0.1
+        (both, "argmax, agreement", 3, 2),
+        ("(none)", "diagonal", 3, 1),
+    ]
+    assert [(r["run"], r["setting"], r["links"]) for r in records] == [row[:3] for row in expected]
+    for record, (*_, size, right) in zip(records, expected, strict=True):
+        assert record["precision"] == pytest.approx(right / size)
+        assert record["aer"] == pytest.approx(1 - 2 * right / (size + 3))
+
+
+def test_a_run_that_translates_back_is_scored_on_gold_turned_round(run, tmp_path):
+    back = make_run(tmp_path / "back", model="bahdanau", reverse=True)
+    (tmp_path / "gold").write_text(json.dumps(SENTENCE), encoding="utf-8")
+    attention, _ = records_of(back, tmp_path, "--gold", tmp_path / "gold")
+    assert (attention["precision"], attention["links"]) == (pytest.approx(1 / 3), 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "bible/rnn/other translates in the same direction as bible/bahdanau/run"),
+        (["--each"], "--reverse goes with one RUN and one layer and head"),
+        (["--layer", "all"], "--reverse goes with one RUN and one layer and head"),
+        (["RUN"], "--reverse goes with one RUN and one layer and head"),
+    ],
+)
+def test_directions_that_cannot_be_symmetrised_are_refused(
+    run, corpus, tmp_path, options, message, capsys
+):
+    other = make_run(tmp_path / "other")
+    options = [str(other) if option == "RUN" else option for option in options]
+    arguments = [run, *options, "--reverse", other]
+    assert message in failure(score_alignments.main, arguments, capsys)
+
+
+def test_attention_is_held_for_some_sentences_at_a_time(run, corpus, tmp_path, monkeypatch):
+    corpus(ParallelCorpus(["the red house"] * 5, ["la maison rouge"] * 5, ["0-0 2-1 1-2"] * 5))
+    whole = records_of(run, tmp_path)
+    monkeypatch.setattr(score_alignments, "CHUNK", 2)
+    PretendedTranslator.asked.clear()
+    assert records_of(run, tmp_path) == whole and whole[0]["sentences"] == 5
+    assert PretendedTranslator.asked == [2, 2, 1]
+
+
+def test_sentences_that_were_not_read_whole_are_left_out_and_said(
+    run, corpus, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setitem(PIECES, "the red house now", PIECES["the red house"])  # cut off
+    sources = ["the red house", "the red house now"]
+    monkeypatch.setattr(PretendedTranslator, "looks", lambda self, source: self.weights)
+    corpus(ParallelCorpus(sources, ["la maison rouge"] * 2, ["0-0 2-1 1-2"] * 2))
+    attention, diagonal = records_of(run, tmp_path)
+    assert attention["sentences"] == diagonal["sentences"] == 1
+    assert "1 sentences left out; the first: the pieces" in caplog.text
