@@ -3,23 +3,34 @@
 import difflib
 import functools
 import logging
+import math
 import os
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import hydra
 from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 CONFIGS = Path(__file__).resolve().parent / "configs"
+MAX_MESSAGE = 2_000  # characters of an error
+MAX_SWEPT = 1_000  # values of a sweep whose types are checked beforehand
 TRACEBACK = "HYDRA_FULL_ERROR"  # the environment variable that asks for tracebacks
 
 
 def command(main: Callable[..., None]) -> Callable[..., None]:
-    """A main function whose ValueError or OSError becomes one line on stderr and exit status 1."""
+    """A main function of which what the user did wrong becomes one line on stderr and status 1.
+
+    That is ValueError, OSError, what Hydra and OmegaConf raise, and want of memory. Anything else
+    is a bug and keeps its traceback.
+    """
 
     @functools.wraps(main)
     def wrapped(*args: object) -> None:
@@ -30,23 +41,49 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # the reader of our output has gone, as `| head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
-        except (ValueError, OSError, InstantiationException) as error:
+        except EXPECTED as error:
             if os.environ.get(TRACEBACK):
                 raise
-            if isinstance(error, InstantiationException):  # Hydra's wrapping of a constructor's
-                if not isinstance(error.__cause__, ValueError | OSError | TypeError):
-                    raise
+            if isinstance(error, InstantiationException) and error.__cause__:  # a constructor's
                 error = error.__cause__
-            fail(str(error))
+                if not isinstance(error, ValueError | OSError | TypeError | ImportError):
+                    raise
+            fail(str(error) or type(error).__name__)
+        except (MemoryError, RuntimeError) as error:
+            wanting = ("allocate memory", "out of memory")  # of torch, on the CPU and on the GPU
+            if not isinstance(error, MemoryError) and not any(w in str(error) for w in wanting):
+                raise
+            fail(f"not enough memory ({error or 'MemoryError'}); try smaller batches or sizes")
         except KeyboardInterrupt:
             fail("interrupted", status=130)
 
     return wrapped
 
 
+EXPECTED = (ValueError, OSError, HydraException, OmegaConfBaseException)
+
+
+def number_or(*names: str) -> Callable[[str], int | str]:
+    """An argparse type: a whole number from 1 on, or one of the names."""
+
+    def parse(text: str) -> int | str:
+        if text in names:
+            return text
+        if text.isascii() and text.isdigit() and int(text) >= 1:
+            return int(text)
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on, nor {' or '.join(names)}")
+
+    return parse
+
+
 def fail(message: str, status: int = 1) -> None:
-    """Ends the program with one line on stderr."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    """Ends the program with one line on stderr; of several processes, the first one writes it."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("RANK") == "0":
+        line = " ".join(message.split())
+        line = line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]} ..."
+        # no escape sequence of a file or a name reaches the terminal
+        plain = (c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        print(f"error: {''.join(plain)}", file=sys.stderr)
     sys.exit(status)
 
 
@@ -55,7 +92,7 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
 
     def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
         def run() -> None:
-            check_overrides(config_name, sys.argv[1:])
+            command(check_overrides)(config_name, sys.argv[1:])
             hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(
                 command(main)
             )()
@@ -67,62 +104,129 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
 
 def check_overrides(config_name: str, arguments: list[str]) -> None:
     """Refuses unknown choices and keys, with the nearest valid name, and values of a wrong type."""
-    overrides = [a for a in arguments if "=" in a and not a.startswith("-")]
+    overrides = [a for a in arguments if not a.startswith("-") and ("=" in a or a[:1] == "~")]
     for stray in (a for a in arguments if "=" not in a and not a.startswith(("-", "~"))):
         if arguments[max(0, arguments.index(stray) - 1)] not in _WITH_VALUE:
             fail(f"{stray!r} is not of the form key=value (see --help)")
-    groups = {o.lstrip("+").split("=")[0]: o for o in overrides}
-    chosen = []
-    for key, override in groups.items():
-        folder = CONFIGS / key.split("@")[0]
-        if folder.is_dir():
-            names = sorted(path.stem for path in folder.glob("*.yaml"))
-            for value in override.split("=", 1)[1].split(","):
-                if value.strip() not in names:
-                    fail(f"{key}={value}: no such choice{_nearest(value, names)}")
-            chosen.append(override.split(",")[0])
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        try:
-            config = compose(config_name, chosen)
-            for key, override in groups.items():
-                if override not in chosen and not (CONFIGS / key).is_dir():
-                    _check_value(config, config_name, chosen, key, override)
-        except (HydraException, OmegaConfBaseException) as error:
-            fail(str(error))
+    chosen = list(filter(None, map(_choice, overrides)))
+    try:
+        parsed = list(map(_parsed, overrides))
+        swept = [override for override in parsed if override.is_sweep_override()]
+        if swept and not {"-m", "--multirun"} & set(arguments):
+            fail(f"{swept[0].input_line}: several values are a sweep (-m); a comma needs quotes")
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            defaults = _plain(compose(config_name, chosen))
+            for override in parsed:
+                _check_key(override, defaults)
+            fixed = [o.input_line for o in parsed if not o.is_sweep_override()]
+            check_types(_plain(compose(config_name, fixed)), defaults)
+        for override in (o for o in swept if _choice(o.input_line) is None):
+            for value in islice(override.sweep_iterator(), MAX_SWEPT):
+                check_types({override.key_or_group: value}, _flat(defaults))
+    except RecursionError:
+        fail("an override is nested too deeply")
+
+
+def _parsed(override: str) -> Override:
+    try:
+        return OverridesParser.create().parse_override(override)
+    except HydraException as error:
+        reason = str(error).split("\nSee https")[0]
+        raise ValueError(
+            f"{override!r} cannot be read as key=value: {reason}; characters other than letters,"
+            " digits and -_./ need quotes within quotes: 'key=\"value\"'"
+        ) from error
 
 
 _WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package")
 
 
-def _check_value(
-    config: DictConfig, config_name: str, chosen: list[str], key: str, override: str
-) -> None:
-    if key.startswith("hydra") or override.startswith("+"):
-        return
-    known = _keys(OmegaConf.to_container(config, resolve=False))
-    if key not in known:
-        fail(f"unknown key {key!r}{_nearest(key, known)}")
-    default = OmegaConf.select(config, key)
-    value_text = override.split("=", 1)[1]
-    if "," in value_text and not value_text.startswith(("[", "{", "'", '"')):
-        return  # a sweep: each job checks its own
-    value = OmegaConf.select(compose(config_name, [*chosen, override]), key)
-    kinds = {bool: bool, int: int, float: (int, float)}
-    for kind, accepted in kinds.items():
-        if type(default) is kind:
-            wrong = not isinstance(value, accepted) or (kind is not bool and type(value) is bool)
-            if wrong and value is not None:
-                name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-                fail(f"{key}={value_text}: must be {name}, like {default}")
+def _choice(override: str) -> str | None:
+    """The override of a group of configs/ with its (first) choice, which must be there."""
+    key, _, value = override.partition("=")
+    group = key.lstrip("+").split("@")[0]
+    if not value or group not in {path.name for path in CONFIGS.iterdir() if path.is_dir()}:
+        return None
+    names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+    for name in value.split(","):
+        if name.strip() not in names:
+            fail(f"{key.lstrip('+')}={name}: no such choice{_nearest(name, names)}")
+    return override.split(",")[0]
 
 
-def _keys(node: dict, prefix: str = "") -> list[str]:
-    keys = []
+def _plain(config: DictConfig) -> dict:
+    """The settings with all references resolved."""
+    return OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore
+
+
+def _check_key(override: Override, defaults: dict) -> None:
+    key, known = override.key_or_group, _flat(defaults)
+    ours = not key.startswith("hydra") and not override.is_add() and not override.is_force_add()
+    if override.is_delete():
+        fail(f"~{key}: no key can be left out; give it another value")
+    if ours and key not in known and _choice(override.input_line) is None:
+        fail(f"unknown key {key!r}{_nearest(key, list(known))}")
+
+
+def check_types(settings: dict, defaults: dict, prefix: str = "") -> None:
+    """Raises ValueError for a value that is not of the kind of its default."""
+    for key in [key for key in settings if key in defaults]:
+        value, default, name = settings[key], defaults[key], f"{prefix}{key}"
+        wanted = _wanted(value, default, _ALSO.get(name, ()))
+        if wanted:
+            shown = "null" if value is None else value
+            like = "" if isinstance(default, dict) else f", like {default}"
+            raise ValueError(f"{name}={shown}: must be {wanted}{like}")
+        if isinstance(value, dict) and isinstance(default, dict):
+            check_types(value, default, f"{name}.")
+        if isinstance(value, list) and isinstance(default, list) and default:
+            items = dict(enumerate(value))
+            check_types(items, dict.fromkeys(items, default[0]), f"{name}.")
+
+
+def _wanted(value: object, default: object, also: tuple[type, ...]) -> str | None:
+    """What a value must be and is not."""
+    kind = type(default)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a finite number"
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return "a number of at most 64 bits"
+    if default is None:
+        kind = also[0] if also else str
+    if value is default or type(value) in (kind, *also):
+        return None
+    if kind is float and type(value) is int:
+        return None
+    if kind is str and isinstance(value, int | float):  # a name may look like a number
+        return None
+    return _KINDS[kind]
+
+
+_ALSO = {  # what a key may be that its default is not
+    "training.patience": (type(None),),
+    "data.max_pairs": (int,),
+    "data.max_train_words": (int, type(None)),
+    "threads": (int,),
+    "checkpoint": (list,),
+}
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "a group of keys",
+}
+
+
+def _flat(node: dict, prefix: str = "") -> dict:
+    """The settings, and the groups of them, by their dotted names."""
+    flat = {}
     for name, value in node.items():
-        keys.append(f"{prefix}{name}")
+        flat[f"{prefix}{name}"] = value
         if isinstance(value, dict):
-            keys += _keys(value, f"{prefix}{name}.")
-    return keys
+            flat |= _flat(value, f"{prefix}{name}.")
+    return flat
 
 
 def _nearest(name: str, names: list[str]) -> str:

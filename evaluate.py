@@ -38,7 +38,8 @@ def main(config: DictConfig) -> None:
     names = list(names) if isinstance(names, ListConfig) else str(names)
     search = instantiate(config.search)
     translator = Translator.from_run(run, config.device, names)
-    corpus = run.corpus().load(config.split)
+    source = run.corpus()
+    corpus = source.load(config.split)
     begun = time.perf_counter()
     translations = translator.translate(corpus.src, search)
     seconds = time.perf_counter() - begun
@@ -62,7 +63,7 @@ def main(config: DictConfig) -> None:
         "sentences_per_second": len(hypotheses) / seconds,
     }
     folder = run.folder / "evaluation" / config.split
-    _write(folder, corpus, translations, measured, run)
+    _write(folder, corpus, source.languages, translations, measured, run)
     _warn(measured)
     bleu = measured["bleu"]
     low, high = bleu["ci95"]
@@ -73,15 +74,17 @@ def main(config: DictConfig) -> None:
 def _write(
     folder: Path,
     corpus: ParallelCorpus,
+    languages: tuple[str, str],
     translations: list[Translation],
     measured: dict[str, Any],
     run: Run,
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {"sources.en": corpus.src, "references.fr": corpus.tgt}
+    src, tgt = languages
+    texts = {f"sources.{src}": corpus.src, f"references.{tgt}": corpus.tgt}
     for number, reference in enumerate(corpus.extra_references, start=2):
-        texts[f"references.{number}.fr"] = reference
-    texts["hypotheses.fr"] = [translation.text for translation in translations]
+        texts[f"references.{number}.{tgt}"] = reference
+    texts[f"hypotheses.{tgt}"] = [translation.text for translation in translations]
     for name, lines in texts.items():
         _replace(folder / name, "".join(f"{line}\n" for line in lines))
     _replace(folder / "bleu_by_length.csv", _table(measured["by_length"]))

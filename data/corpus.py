@@ -11,22 +11,33 @@ The rules that everything downstream relies on:
 import gzip
 import hashlib
 import logging
+import math
+import re
 import unicodedata
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NamedTuple
 
 from tqdm import tqdm
 
+from data.archive import MAX_RATIO, unpacked_limit
+
 logger = logging.getLogger(__name__)
 
 # ’ ‘ ‛ ʼ ＇ ´: all stand for an apostrophe in running text.
 APOSTROPHES = "\u2019\u2018\u201b\u02bc\uff07\u00b4"
+
+MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe format (UAX 15, section 13)
+MAX_LINE_BYTES = 1 << 24  # of a text: a longer line is no sentence
+
+# No combining mark comes before U+0300. Written as one and more: so it is searched faster.
+_MAY_BE_MARKS = re.compile(rf"[\u0300-\U0010ffff][\u0300-\U0010ffff]{{{MAX_MARKS}}}")
 
 
 class Pair(NamedTuple):
@@ -83,11 +94,24 @@ def normalise(text: str) -> str:
 
     Composed accents (NFC); every Unicode space, tabulator or line separator is a plain space;
     typographic apostrophes are "'"; byte-order marks, carriage returns, control, zero-width and
-    other format characters (soft hyphen) are dropped; runs of spaces are one, none at the ends.
+    other format characters (soft hyphen) are dropped; runs of spaces are one, none at the ends;
+    of combining marks in a row, those after the 30th are dropped.
     """
     # Twice: some accents decompose to a character of the rule, and dropping may join an accent.
-    text = unicodedata.normalize("NFC", text).translate(_CHARACTER_RULE)
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    text = unicodedata.normalize("NFC", _few_marks(text)).translate(_CHARACTER_RULE)
+    return unicodedata.normalize("NFC", _few_marks(" ".join(text.split())))
+
+
+def _few_marks(text: str) -> str:
+    """The text with at most MAX_MARKS combining marks in a row: to sort n takes n^2 steps."""
+    if text.isascii() or not _MAY_BE_MARKS.search(text):
+        return text
+    kept, marks = [], 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= MAX_MARKS:
+            kept.append(char)
+    return "".join(kept)
 
 
 def source_key(text: str) -> str:
@@ -109,6 +133,12 @@ def split_of(key: str, *, dev: float, test: float) -> str:
     return "dev" if place < test + dev else "train"
 
 
+def reversed_pair(pair: Pair) -> Pair:
+    """The pair with its sides exchanged, links as well; further references have no counterpart."""
+    link = pair.link and re.sub(r"(\d+)([-p])(\d+)", r"\3\2\1", pair.link)
+    return Pair(pair.tgt, pair.src, link)
+
+
 def overlap(first: Iterable[str], second: Iterable[str]) -> int:
     """How many sentences of `second` also stand in `first`, compared by `source_key`."""
     keys = {source_key(sentence) for sentence in first}
@@ -123,10 +153,24 @@ def open_binary(path: Path) -> BinaryIO:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 text file (or .gz) without their ends; "\\n" alone ends a line."""
+    """The lines of a UTF-8 text file (or .gz) without their ends; "\\n" alone ends a line.
+
+    Raises ValueError for bytes that are not UTF-8, and where lines or unpacked files are so long
+    that they would fill the memory (MAX_LINE_BYTES, `unpacked_limit`).
+    """
     with open_binary(path) as stream:
+        left = unpacked_limit(path.stat().st_size) if path.suffix == ".gz" else math.inf
         try:
-            for number, line in enumerate(stream, start=1):
+            lines = iter(partial(stream.readline, MAX_LINE_BYTES + 1), b"")
+            for number, line in enumerate(lines, start=1):
+                left -= len(line)
+                if len(line) > MAX_LINE_BYTES:
+                    raise ValueError(f"{path}, line {number}: over {MAX_LINE_BYTES:,} bytes long")
+                if left < 0:
+                    raise ValueError(
+                        f"{path}, line {number}: unpacks to over {MAX_RATIO} times its size;"
+                        " if it is meant to, unpack it yourself"
+                    )
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield text.removesuffix("\n").replace("\r", "")
         except UnicodeDecodeError as error:
@@ -160,18 +204,19 @@ def read_tsv(path: Path) -> Iterator[Pair]:
     Rows without a TAB are left out and reported by number; blank rows are let through as
     blank pairs (`clean` counts and drops them).
     """
-    malformed = []
+    malformed, first = 0, []
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) >= 2:
             yield Pair(columns[0], columns[1])
         elif line.strip():
-            malformed.append(number)
+            malformed += 1
+            first += [number] if malformed <= 5 else []
         else:
             yield Pair("", "")
     if malformed:
-        shown = ", ".join(map(str, malformed[:5])) + (", ..." if len(malformed) > 5 else "")
-        logger.warning("%s: %d rows without a TAB left out: %s", path, len(malformed), shown)
+        shown = ", ".join(map(str, first)) + (", ..." if malformed > 5 else "")
+        logger.warning("%s: %d rows without a TAB left out: %s", path, malformed, shown)
 
 
 def clean(pairs: Iterable[Pair], max_words: int | None, dropped: Counter[str]) -> Iterator[Pair]:
@@ -195,10 +240,18 @@ class Corpus(ABC):
     source: str | None  # URL, archive or folder instead of the published place
     max_pairs: int | None  # the first N training pairs only
     max_train_words: int | None  # training pairs with more words on either side are left out
+    reverse: bool = False  # French to English; runs older than the key have none
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of the source and the target language."""
+        return ("fr", "en") if self.reverse else ("en", "fr")
+
     def __post_init__(self) -> None:
+        if type(self.reverse) is not bool:
+            raise ValueError(f"data.reverse is true or false, not {self.reverse!r}")
         for key in ("max_pairs", "max_train_words"):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):
@@ -217,6 +270,8 @@ class Corpus(ABC):
         dropped: Counter[str] = Counter()
         raw = tqdm(self.read(split), f"{name} {split}", unit=" pairs", leave=False, disable=None)
         cleaned = clean(raw, self.max_train_words if train else None, dropped)
+        if self.reverse:
+            cleaned = self._reversed(cleaned, split, dropped)
         pairs = list(islice(cleaned, self.max_pairs if train else None))
         reasons = "".join(f", {count} {reason}" for reason, count in dropped.items())
         if not pairs:
@@ -229,3 +284,17 @@ class Corpus(ABC):
             links if links[0] is not None else None,
             tuple(map(list, zip(*extras, strict=True))),
         )
+
+    def _reversed(self, pairs: Iterable[Pair], split: str, dropped: Counter[str]) -> Iterator[Pair]:
+        """The pairs from French to English, in the splits of the other direction.
+
+        English sources are in one split each, but several may have the same French: what stands in
+        dev or test is left out of train, and what stands in test out of dev.
+        """
+        later = {"train": ("dev", "test"), "dev": ("test",)}.get(split, ())
+        held_out = {source_key(pair.tgt) for other in later for pair in self.read(other)}
+        for pair in pairs:
+            if held_out and source_key(pair.tgt) in held_out:
+                dropped[f"with a source of {' or '.join(later)}"] += 1
+            else:
+                yield reversed_pair(pair)

@@ -1,4 +1,4 @@
-"""Files from the network and from archives: fetched with resume, verified, unpacked whole.
+"""Files from the network: fetched with resume, verified, and a corpus that arrives whole.
 
 Nothing half-done is ever visible under its final name: a transfer grows in `NAME.part`, a corpus
 in a folder of its own, and both are renamed when complete and checked.
@@ -6,18 +6,14 @@ in a folder of its own, and both are renamed when complete and checked.
 
 import contextlib
 import fcntl
-import gzip
 import hashlib
 import http.client
 import logging
 import os
 import shutil
-import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -34,14 +30,7 @@ BY_HAND = (
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 TIMEOUT = 30  # seconds without an answer
 CHUNK = 1 << 16  # bytes
-DAMAGED = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    zlib.error,
-    EOFError,
-    RuntimeError,  # zipfile: encrypted
-)
+MAX_DOWNLOAD = 4 << 30  # bytes: a server that sends on and on fills no disk
 
 
 def corpora_root() -> Path:
@@ -87,8 +76,9 @@ def fetch(url: str, target: Path, sha256: str | None) -> None:
     except (http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
         reason = f"{error or type(error).__name__}; run the command again to go on"
         raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
-    except urllib.error.URLError as error:
-        raise OSError(f"could not download {url}: {error.reason}. {BY_HAND}") from None
+    except (urllib.error.URLError, UnicodeError) as error:
+        reason = getattr(error, "reason", error)  # UnicodeError: no possible name of a host
+        raise OSError(f"could not download {url}: {reason}. {BY_HAND}") from None
     version.unlink(missing_ok=True)
     if sha256 is not None:
         verify(part, sha256, url)
@@ -120,8 +110,10 @@ def _transfer(url: str, part: Path, version: Path) -> None:
             version.write_text(tag, encoding="utf-8")
         else:
             version.unlink(missing_ok=True)
-        length = response.headers.get("Content-Length")
-        total = have + int(length) if length else None
+        length = response.headers.get("Content-Length") or ""
+        total = have + int(length) if length.isdecimal() else None
+        if total is not None and total > MAX_DOWNLOAD:
+            raise ValueError(f"{url} is over {MAX_DOWNLOAD:,} bytes long, refused. {BY_HAND}")
         _copy(response, part, have, total, PurePosixPath(url).name)
     got = part.stat().st_size
     if total is not None and got < total:
@@ -138,65 +130,9 @@ def _copy(response: BinaryIO, part: Path, have: int, total: int | None, name: st
         while chunk := response.read(CHUNK):
             stream.write(chunk)
             bar.update(len(chunk))
-
-
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
-    """Name and opener of each regular file of a zip or tar archive, in order."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as pack:
-            for info in pack.infolist():
-                if not info.is_dir():
-                    yield info.filename, lambda info=info: pack.open(info)
-    else:
-        with tarfile.open(archive) as pack:
-            for info in pack:
-                if info.isfile():
-                    yield info.name, lambda info=info: pack.extractfile(info)
-            while pack.fileobj.read(CHUNK):  # to the end, where gzip compares its own checksum
-                pass
-
-
-def unpack(
-    archive: Path, folder: Path, wanted: Callable[[str], bool], what: str, max_bytes: int
-) -> None:
-    """Puts the archive's files whose base name is `wanted` into `folder`, flat.
-
-    A file that is no archive is copied when it is itself wanted. Refuses member names that climb
-    out, two members of one base name, and more than `max_bytes` in all; `what` names the files
-    in messages.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        if zipfile.is_zipfile(archive) or tarfile.is_tarfile(archive):
-            _unpack_members(archive, folder, wanted, max_bytes)
-        elif wanted(archive.name):
-            shutil.copyfile(archive, folder / archive.name)
-        else:
-            raise ValueError(f"{archive} is neither a zip or tar archive nor {what}. {BY_HAND}")
-    except DAMAGED as error:
-        raise ValueError(f"{archive}: damaged or cut-off archive ({error}). {BY_HAND}") from None
-    if not any(folder.iterdir()):
-        raise ValueError(f"{archive} holds no {what}. {BY_HAND}")
-
-
-def _unpack_members(
-    archive: Path, folder: Path, wanted: Callable[[str], bool], max_bytes: int
-) -> None:
-    left = max_bytes
-    for name, open_member in _members(archive):
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts:
-            raise ValueError(f"{archive}: refused, its member {name!r} climbs out of the folder")
-        if "__MACOSX" in path.parts or not wanted(path.name):
-            continue
-        if (folder / path.name).exists():
-            raise ValueError(f"{archive}: two members are called {path.name}; keep one")
-        with open_member() as member, (folder / path.name).open("wb") as out:
-            while chunk := member.read(CHUNK):
-                left -= len(chunk)  # counted, for what an archive says of sizes may be false
-                if left < 0:
-                    raise ValueError(f"{archive}: unpacks to over {max_bytes:,} bytes, refused")
-                out.write(chunk)
+            have += len(chunk)
+            if have > MAX_DOWNLOAD:
+                raise ValueError(f"{name} is over {MAX_DOWNLOAD:,} bytes long, refused. {BY_HAND}")
 
 
 @contextlib.contextmanager

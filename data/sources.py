@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
+from data.archive import unpack
 from data.corpus import (
     Corpus,
     Pair,
@@ -26,7 +27,7 @@ from data.corpus import (
     source_key,
     split_of,
 )
-from data.download import BY_HAND, arrive, corpora_root, fetch, sha256_of, unpack
+from data.download import BY_HAND, arrive, corpora_root, fetch, sha256_of
 
 logger = logging.getLogger(__name__)
 
@@ -88,9 +89,10 @@ class Published(Corpus):
                 corpora_root() / self.name,
                 lambda downloads, ready: self._unpack(self.obtain(downloads), ready),
             )
-        if re.match(r"https?://", self.source):
-            return self._from_url(self.source)
-        path = Path(self.source).expanduser().absolute()
+        source = str(self.source)
+        if re.match(r"https?://", source):
+            return self._from_url(source)
+        path = Path(source).expanduser().absolute()
         if path.is_dir() and not any(self.wanted(file.name) for file in path.iterdir()):
             path = next((path / name for name in self.archives if (path / name).is_file()), path)
         if path.is_dir():
@@ -109,7 +111,8 @@ class Published(Corpus):
         def fill(downloads: Path, ready: Path) -> None:
             archives = []
             for url in self.mirrored(source):
-                path = downloads / (PurePosixPath(unquote(urlsplit(url).path)).name or "download")
+                name = PurePosixPath(unquote(urlsplit(url).path)).name
+                path = downloads / (name if name not in ("", "..") else "download")
                 fetch(url, path, None)
                 logger.info("%s: sha256 %s", url, sha256_of(path))
                 archives.append(path)
@@ -245,7 +248,7 @@ class Files(Corpus):
         return getattr(self, f"{split}_src") is not None
 
     def path(self, key: str) -> Path:
-        path = Path(getattr(self, key)).expanduser().absolute()
+        path = Path(str(getattr(self, key))).expanduser().absolute()
         if not path.is_file():
             raise FileNotFoundError(f"data.{key}: no file {path}")
         return path

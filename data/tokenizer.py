@@ -4,20 +4,26 @@ Text is normalised once, by `data.corpus.normalise`, before it comes here; Sente
 changes nothing more (identity rule), so that pieces are exactly the sentence's characters.
 """
 
+import contextlib
 import hashlib
 import io
 import logging
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPACE = "\u2581"  # "▁": SentencePiece's sign for a space, and a space where it stands in a text
 TYPES = ("bpe", "unigram", "char", "word")
-MAX_LINE_BYTES = 16_384  # longer lines take no part in learning the vocabulary; they are counted
+# Lines that take no part in learning the vocabulary; they are counted:
+MAX_LINE_BYTES = 16_384  # longer ones,
+MAX_WORD_BYTES = 4_096  # for type word those with a longer word,
+RESERVED = "\u2585"  # and those with this character, by which SentencePiece marks the unknown
+MAX_SIZE = 1_000_000  # pieces; SentencePiece does not come to an end on sizes near 2^31
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +42,20 @@ class Tokenizer:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such vocabulary; is the run folder complete?")
         try:
-            return cls(path.read_bytes())
-        except RuntimeError as error:
+            tokenizer = cls(path.read_bytes())
+            sound = tokenizer._is_sound()
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: not a SentencePiece model ({error})") from error
+        if not sound:
+            raise ValueError(f"{path}: damaged, or not a vocabulary of this project")
+        return tokenizer
+
+    def _is_sound(self) -> bool:
+        """Whether the special ids are ours and no piece has white space, as in no text of ours."""
+        model = self._processor
+        special = [model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id()]
+        pieces = self.pieces(range(self.size))
+        return special == [PAD, UNK, BOS, EOS] and all(p.split() == [p] for p in pieces)
 
     @property
     def digest(self) -> str:
@@ -66,13 +83,11 @@ def learn(sentences: Iterable[str], *, type: str, size: int) -> Tokenizer:
     """Learns a vocabulary of `size` pieces; ValueError says which sizes the text supports."""
     if type not in TYPES:
         raise ValueError(f"tokenizer.type must be one of {', '.join(TYPES)}, not {type!r}")
-    if size < 1:
-        raise ValueError(f"tokenizer.size must be at least 1, not {size}")
+    if not 1 <= size <= MAX_SIZE:
+        bound = "at least 1" if size < 1 else f"at most {MAX_SIZE:,}"
+        raise ValueError(f"tokenizer.size must be {bound}, not {size}")
     model = io.BytesIO()
-    text = list(sentences)
-    too_long = sum(len(line.encode()) > MAX_LINE_BYTES for line in text)
-    if too_long:
-        log.warning("vocabulary: %d lines over %d bytes are left out", too_long, MAX_LINE_BYTES)
+    text = _learnable(sentences, type)
     if type in ("char", "word"):
         size = _at_most(size, text, type)
     try:
@@ -91,9 +106,30 @@ def learn(sentences: Iterable[str], *, type: str, size: int) -> Tokenizer:
             num_threads=2,
             minloglevel=2,
         )
+        return Tokenizer(model.getvalue())
     except RuntimeError as error:
         raise ValueError(_explain(str(error), size, text)) from error
-    return Tokenizer(model.getvalue())
+
+
+def _learnable(sentences: Iterable[str], type: str) -> list[str]:
+    """The lines that SentencePiece can learn from; the others are counted in a warning."""
+    text, too_long, reserved = [], 0, 0
+    for line in sentences:
+        longest = max(map(len, map(str.encode, line.split())), default=0) if type == "word" else 0
+        if len(line.encode()) > MAX_LINE_BYTES or longest > MAX_WORD_BYTES:
+            too_long += 1
+        elif RESERVED in line:
+            reserved += 1
+        else:
+            text.append(line)
+    if too_long:
+        words = f" or with words over {MAX_WORD_BYTES}" if type == "word" else ""
+        log.warning(
+            "vocabulary: %d lines over %d bytes%s are left out", too_long, MAX_LINE_BYTES, words
+        )
+    if reserved:
+        log.warning("vocabulary: %d lines with %r are left out", reserved, RESERVED)
+    return text
 
 
 def learn_pair(
@@ -119,16 +155,22 @@ def learn_cached(sentences: Sequence[str], *, type: str, size: int, cache: Path)
     if path.is_file():
         return Tokenizer.load(path)
     tokenizer = learn(sentences, type=type, size=size)
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
-        file.write(tokenizer.model)
-    os.replace(file.name, path)
+    temporary = cache / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(tokenizer.model)
+        os.replace(temporary, path)
+    except OSError as error:  # it is learnt again the next time
+        log.warning("%s: the vocabulary could not be kept there (%s)", cache, error)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     return tokenizer
 
 
 def _at_most(size: int, text: list[str], type: str) -> int:
     """The size, or all there is: a set of characters or words is no larger than the text's."""
-    units = {unit for line in text for unit in (line.split() if type == "word" else line)}
+    lines = (line.replace(SPACE, " ") for line in text)
+    units = {unit for line in lines for unit in (line.split() if type == "word" else line)}
     available = len(units - {" "}) + 5  # and PAD, UNK, BOS, EOS, the mark of a word's beginning
     if type == "word":
         available -= 1  # each word carries its mark
@@ -140,8 +182,10 @@ def _at_most(size: int, text: list[str], type: str) -> int:
 def _explain(error: str, size: int, text: list[str]) -> str:
     most = re.search(r"value <= (\d+)", error)
     least = re.search(r"required_chars\. \d+ vs (\d+)", error)
-    if not any(line.strip() for line in text):
+    if not any(line.replace(SPACE, " ").strip() for line in text):
         return "the corpus has no text to learn a vocabulary from"
+    if size < 5:
+        return f"tokenizer.size={size} is less than any text needs: at least 5"
     if most:
         return f"tokenizer.size={size} is more than this text supports: at most {most[1]}"
     if least:

@@ -1,9 +1,9 @@
 """A trained run, ready to use: sentences in; translations or alignments out."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ from models import checkpoint as checkpoints
 from models.seq2seq import ALIGNMENT, AttentionMap, Seq2Seq
 
 MAX_SOURCE_TOKENS = 1_000  # of longer sources only so many tokens are read, with a warning
-BATCH_TOKENS = 4_000  # source tokens translated at once
+BATCH_TOKENS = 4_000  # source tokens translated at once, fewer with a beam
+WIDE_BEAM = 8  # that is wider than this, so that memory is bounded
+MAX_BEAM, MAX_PENALTY, MAX_THREADS = 1_000, 100.0, 1_024
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +72,28 @@ class Attention(NamedTuple):
 
 def search_with(beam_size: int, length_penalty: float) -> Search:
     """`beam_search` with these options; ValueError if they are impossible."""
-    if beam_size < 1:
-        raise ValueError(f"search.beam_size must be at least 1, not {beam_size}")
-    if length_penalty < 0:
-        raise ValueError(f"search.length_penalty must not be negative, but is {length_penalty}")
+    if not 1 <= beam_size <= MAX_BEAM:
+        bound = "at least 1" if beam_size < 1 else f"at most {MAX_BEAM}"
+        raise ValueError(f"search.beam_size must be {bound}, not {beam_size}")
+    if not 0 <= length_penalty <= MAX_PENALTY:
+        raise ValueError(
+            f"search.length_penalty must be from 0 to {MAX_PENALTY:g}, not {length_penalty}"
+        )
     return partial(beam_search, beam_size=beam_size, length_penalty=length_penalty)
+
+
+def search_of(settings: Mapping[str, Any]) -> Search:
+    """`search_with` the options that a `search` config gives; ValueError for another function.
+
+    Settings may come from a run folder that is anybody's.
+    """
+    options = {key: value for key, value in settings.items() if key != "_target_"}
+    if settings.get("_target_") != f"{__name__}.search_with":
+        raise ValueError(f"search._target_ must be {__name__}.search_with")
+    try:
+        return search_with(**options)
+    except TypeError as error:
+        raise ValueError(f"search: {error}") from error
 
 
 def device_of(name: str) -> torch.device:
@@ -82,16 +101,17 @@ def device_of(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=name)
-        return torch.device(name)
+        torch.zeros(1, device=str(name)).item()  # which only a device that computes can give
+        return torch.device(str(name))
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"device={name}: not available here; use auto or cpu") from error
 
 
 def use_threads(threads: int | None) -> None:
     """Sets the number of CPU threads; None leaves it to torch. ValueError below 1."""
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, or null, not {threads}")
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        bound = "at least 1, or null" if threads < 1 else f"at most {MAX_THREADS}"
+        raise ValueError(f"threads must be {bound}, not {threads}")
     if threads is not None:
         torch.set_num_threads(threads)
 
@@ -147,13 +167,17 @@ class Translator:
         present = [i for i, source in enumerate(sources) if source]
         tokens = self._read(sources, first_line)
         self.model.eval()
-        for group in self._groups([tokens[i] for i in present], "translating"):
+        beam_size = getattr(search, "keywords", {}).get("beam_size", 1)
+        budget = BATCH_TOKENS * WIDE_BEAM // max(WIDE_BEAM, beam_size)
+        for group in self._groups([tokens[i] for i in present], "translating", budget):
             numbers = [present[i] for i in group]
             src = pad([[*tokens[i], EOS] for i in numbers]).to(self.device)
             src_mask = src != PAD
             max_len = 2 * src_mask.sum(dim=1) + 10
             found = search(self.model, src, src_mask, max_len=max_len)
             for i, hypotheses in zip(numbers, found, strict=True):
+                if not hypotheses:  # no score is above minus infinity
+                    raise ValueError("the model's scores are not numbers: are its weights damaged?")
                 results[i] = [self._write(hypothesis) for hypothesis in hypotheses]
         return results
 
@@ -248,13 +272,15 @@ class Translator:
         )
 
     @staticmethod
-    def _groups(tokens: Sequence[Sequence[int]], doing: str) -> Iterator[list[int]]:
+    def _groups(
+        tokens: Sequence[Sequence[int]], doing: str, budget: int = BATCH_TOKENS
+    ) -> Iterator[list[int]]:
         """Sentence numbers in groups of similar length, with a progress bar."""
         if not tokens:
             return
         lengths = np.array([[len(sentence) + 1] for sentence in tokens])
         with tqdm(total=len(tokens), desc=doing, unit="sentence", disable=None, leave=False) as bar:
-            for group in by_length(lengths, BATCH_TOKENS):
+            for group in by_length(lengths, budget):
                 yield group.tolist()
                 bar.update(len(group))
 

@@ -7,6 +7,7 @@ of the reference, 1- to 4-grams that match, 1- to 4-grams of the hypothesis. BLE
 sentences is a function of the sum of their rows.
 """
 
+import logging
 import multiprocessing
 import os
 from collections.abc import Sequence
@@ -19,7 +20,10 @@ from tqdm import tqdm
 DEFAULT_EDGES = (10, 20, 30, 40, 50)  # buckets of 1-10, 11-20, ..., 41-50, 51+ source words
 DEFAULT_MINIMUM = 20  # BLEU of fewer sentences says too little
 SEED = 12345  # sacreBLEU's own, so that intervals agree with its command
+MAX_TER_WORDS = 500  # two unlike lines of so many take a minute, twice as many ten times that
 _FEW = 300  # sentences whose TER is not worth starting processes for
+
+log = logging.getLogger(__name__)
 
 
 def scores(
@@ -35,8 +39,12 @@ def scores(
     """All that scores.json says of quality.
 
     references: one list per reference, each as long as hypotheses (as for sacreBLEU).
-    Intervals ("ci95") are [low, high]; TER is slow on long bad translations and may be left out.
+    Intervals ("ci95") are [low, high]; TER is slow on long bad translations and may be left out,
+    as it is where a line has over MAX_TER_WORDS words.
     """
+    if ter and _longest(hypotheses, *references) > MAX_TER_WORDS:
+        log.warning("TER is left out: a line of over %d words would take hours", MAX_TER_WORDS)
+        ter = False
     statistics = sentence_statistics(hypotheses, references)
     bleu, chrf = BLEU(), CHRF()
     return {
@@ -57,6 +65,11 @@ def scores(
     }
 
 
+def _longest(*texts: Sequence[str]) -> int:
+    """The number of words of the longest line."""
+    return max((len(line.split()) for text in texts for line in text), default=0)
+
+
 def bleu_by_length(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
@@ -69,6 +82,11 @@ def bleu_by_length(
     statistics = sentence_statistics(hypotheses, references)
     rows = by_length(statistics, sources, edges=edges, minimum=minimum, resamples=0)
     return [{key: row[key] for key in ("from", "to", "sentences", "bleu")} for row in rows]
+
+
+# effective_order silences a warning; the counts do not depend on it. Made once, since a cache of
+# sacreBLEU's keeps every line under every metric that has read it.
+_PER_SENTENCE = BLEU(effective_order=True)
 
 
 def sentence_statistics(
@@ -85,8 +103,9 @@ def sentence_statistics(
                 f"{len(hypotheses)} translations cannot be scored against {len(reference)} lines "
                 f"of reference {number}: the numbers must be equal"
             )
-    metric = BLEU(effective_order=True)  # the counts do not depend on it; it silences a warning
-    parts = (metric.sentence_score(h, r) for h, *r in zip(hypotheses, *references, strict=True))
+    parts = (
+        _PER_SENTENCE.sentence_score(h, r) for h, *r in zip(hypotheses, *references, strict=True)
+    )
     rows = [(part.sys_len, part.ref_len, *part.counts, *part.totals) for part in parts]
     return np.array(rows, dtype=np.float64)
 

@@ -43,6 +43,9 @@ LOOK = {
     "svg.hashsalt": "figures",  # the same figure gives the same bytes
     "pdf.fonttype": 42,
 }
+# Bounds on memory and time:
+MAX_DRAWN_WORDS = 300  # of a sentence
+MAX_PIXELS = 1e8  # of a bitmap
 _SUFFIXES = (".png", ".pdf", ".svg")
 _NO_DATE = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -66,9 +69,14 @@ def alignment_figure(
             f"weights of shape {weights.shape} do not fit {len(tgt_words)} target and "
             f"{len(src_words)} source words"
         )
+    if max(weights.shape) > MAX_DRAWN_WORDS:
+        raise ValueError(
+            f"a sentence of {max(weights.shape)} words is too long to be drawn: at most"
+            f" {MAX_DRAWN_WORDS}"
+        )
     cell = 0.27 if max(weights.shape) <= 30 else 0.2  # inches
     width = max(weights.shape[1] * cell + 0.085 * max(map(len, tgt_words)) + 0.2, 3.2)
-    note = textwrap.fill(caption, int(width / 0.055))
+    note = textwrap.fill(_encodable(caption), int(width / 0.055))
     heights = weights.shape[0] * cell, 0.085 * max(map(len, src_words)), 0.1 * note.count("\n")
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(width, sum(heights) + 0.35 + 0.25 * bool(title)))
@@ -81,7 +89,7 @@ def alignment_figure(
         axes.set_yticks(range(len(tgt_words)), tgt_words, **text)
         axes.tick_params(length=0, pad=3)
         if title:
-            axes.set_title(title, fontsize=10, pad=8, parse_math=False)
+            axes.set_title(_encodable(title), fontsize=10, pad=8, parse_math=False)
         if note:
             figure.supxlabel(note, fontsize=6.5, color="0.35", parse_math=False)
     return figure
@@ -122,7 +130,7 @@ def bleu_by_length_figure(
         else:
             axes.legend(frameon=False, fontsize=8)
         if title:
-            axes.set_title(title, fontsize=10, parse_math=False)
+            axes.set_title(_encodable(title), fontsize=10, parse_math=False)
     return figure
 
 
@@ -159,7 +167,12 @@ def _draw_published(
 
 def _plain(text: str) -> str:
     """The text with nothing in it that matplotlib would set as mathematics."""
-    return text.replace("$", r"\$")
+    return _encodable(text).replace("$", r"\$")
+
+
+def _encodable(text: str) -> str:
+    """The text with "?" for what is no character, as in a file name that is not UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def save(figure: Figure, path: str | Path, *, vectors: bool = True, dpi: int = 200) -> list[Path]:
@@ -173,6 +186,8 @@ def save(figure: Figure, path: str | Path, *, vectors: bool = True, dpi: int = 2
     stem = path.name.removesuffix(path.suffix) if suffix else path.name
     path.parent.mkdir(parents=True, exist_ok=True)
     written = []
+    area = float(np.prod(figure.get_size_inches()))
+    dpi = min(dpi, int((MAX_PIXELS / area) ** 0.5))
     with TemporaryDirectory(dir=path.parent, prefix=".") as folder, matplotlib.rc_context(LOOK):
         for ending in (".png", ".svg" if suffix == ".svg" else ".pdf")[: 1 + vectors]:
             draft, final = Path(folder) / f"figure{ending}", path.with_name(stem + ending)

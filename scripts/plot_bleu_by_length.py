@@ -117,11 +117,17 @@ def read_evaluation(run: Run, split: str) -> Evaluated:
             f"do so with: python evaluate.py run={run.folder} split={split}"
         )
     texts = {name: list(read_lines(files[name])) for name in names}
-    try:
-        parameters = json.loads(files["scores.json"].read_text("utf-8")).get("parameters")
-    except (KeyError, json.JSONDecodeError):
-        parameters = None
+    parameters = _parameters(folder / "scores.json")
     return Evaluated(run, texts, list(read_lines(hypotheses[0])), parameters)
+
+
+def _parameters(path: Path) -> int | None:
+    """The number of parameters that scores.json has; None where it is missing or damaged."""
+    try:
+        number = json.loads(path.read_text("utf-8")).get("parameters")
+    except (FileNotFoundError, ValueError, RecursionError, AttributeError):
+        return None
+    return number if type(number) is int and 0 < number < 2**63 else None
 
 
 def require_same_texts(evaluated: Sequence[Evaluated]) -> None:

@@ -270,6 +270,36 @@ def test_alignments_are_drawn_where_there_is_attention(run: Path, capsys) -> Non
     assert len(list((run / "figures").glob("*.png"))) == 1
 
 
+def test_a_model_of_the_other_direction_is_trained_evaluated_and_symmetrised(
+    run: Path, workplace: Path, capsys
+) -> None:
+    if run.parent.name == "rnn":
+        return
+    call("train", *FILES, *TINY, f"model={run.parent.name}", "name=back", "data.reverse=true")
+    back = run.parent / "back"
+    call("evaluate", f"run={back}", "search=greedy", "ter=false", "length_minimum=1")
+    folder = back / "evaluation" / "test"
+    assert (folder / "sources.fr").read_bytes() == (workplace / "test.tgt").read_bytes()
+    assert (folder / "references.en").read_bytes() == (workplace / "test.src").read_bytes()
+    assert len((folder / "hypotheses.en").read_text(encoding="utf-8").splitlines()) == 30
+    assert not (folder / "hypotheses.fr").exists()
+    call("scripts.plot_bleu_by_length", str(back))
+    sentence = {
+        "src_words": ["the", "big", "cat", "sleeps"],
+        "tgt_words": ["le", "chat", "gros", "dort"],
+        "alignment": [[0, 0], [1, 2], [2, 1], [3, 3]],
+    }
+    (workplace / "gold.jsonl").write_text(json.dumps(sentence) + "\n", encoding="utf-8")
+    options = ("--gold", "gold.jsonl", "--method", "balanced", "--json", "aer.json")
+    call("scripts.score_alignments", str(run), "--reverse", str(back), *options)
+    records = json.loads((workplace / "aer.json").read_text(encoding="utf-8"))
+    sizes = [record["links"] for record in records]
+    assert sizes[2] <= sizes[4] <= sizes[3]  # intersection, grown, union
+    assert all(0 <= record["aer"] <= 1 for record in records)
+    message = fails(capsys, "scripts.score_alignments", str(run), "--reverse", str(run), *options)
+    assert "translates in the same direction" in message
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -212,6 +212,60 @@ def test_a_corpus_of_unequal_sides_cannot_be_made() -> None:
         ParallelCorpus(["a", "b"], ["A"])
 
 
+# The other direction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split(Corpus):
+    """A corpus of the pairs given for each split."""
+
+    pairs: dict[str, list[Pair]]
+
+    def read(self, split: str) -> Iterable[Pair]:
+        return self.pairs[split]
+
+
+def split_corpus(reverse: bool, **pairs: list[Pair]) -> Split:
+    return Split(source=None, max_pairs=None, max_train_words=None, reverse=reverse, pairs=pairs)
+
+
+def test_a_reversed_corpus_has_sides_and_links_exchanged_and_one_reference() -> None:
+    pairs = [Pair("the red house", "la maison rouge", "0-0 1-2 12p3", ("la rouge maison",))]
+    corpus = split_corpus(True, test=pairs)
+    found = corpus.load("test")
+    assert (found.src, found.tgt) == (["la maison rouge"], ["the red house"])
+    assert found.links == ["0-0 2-1 3p12"] and found.extra_references == ()
+    assert corpus.languages == ("fr", "en")
+    assert split_corpus(False, test=pairs).languages == ("en", "fr")
+    assert split_corpus(True, test=[Pair("a", "b")]).load("test").links is None
+
+
+def test_both_directions_have_the_same_test_and_no_source_in_two_splits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    pairs = {
+        "train": [Pair("Go.", "Va !"), Pair("Move!", "Bouge."), Pair("Eat.", "Mange.")],
+        "dev": [Pair("Get moving.", "bouge"), Pair("Come.", "Viens !")],
+        "test": [Pair("Leave.", "Va"), Pair("Be off.", "Va !"), Pair("Come here.", "viens")],
+    }
+    forth, back = split_corpus(False, **pairs), split_corpus(True, **pairs)
+    there, here = forth.load("test"), back.load("test")
+    assert (there.src, there.tgt) == (here.tgt, here.src)
+    assert back.load("dev").src == ["bouge"]
+    assert back.load("train").src == ["Mange."]
+    assert "train: 1 pairs (dropped, 2 with a source of dev or test)" in caplog.text
+    assert len(forth.load("train")) == 3
+
+
+def test_every_corpus_can_be_reversed_by_one_key() -> None:
+    for path in sorted((ROOT / "configs/data").glob("*.yaml")):
+        assert OmegaConf.load(path).reverse is False, path
+    assert listed(Pair("a", "b")).reverse is False  # settings of runs older than the key
+    with pytest.raises(ValueError, match=r"data\.reverse is true or false, not 'yes'"):
+        split_corpus("yes")
+
+
 # Splits
 
 

@@ -19,9 +19,10 @@ from omegaconf import OmegaConf
 
 import data.bible
 import data.sources
+from data.archive import unpack
 from data.bible import ENGLISH, FRENCH, Bible, clean_verse
 from data.corpus import source_key
-from data.download import fetch, unpack
+from data.download import fetch
 from data.sources import Europarl, Multi30k, Published, Tatoeba
 
 ROOT = Path(__file__).resolve().parent.parent
