@@ -638,25 +638,26 @@ def test_long_lines_leave_their_neighbours_alone_and_are_cut_by_the_rule(run: Pa
 def test_memory_does_not_grow_with_the_length_of_lines(run: Path) -> None:
     peaks = []
     for lines in (1, 12):
-        said, used = limited(
+        _, used = limited(
             """if True:
             import io, os, sys
+            lines = int(sys.argv[2])
             sys.argv = ["translate", sys.argv[1], "--beam-size", "1"]
             line = "the café ".encode() * 800_000 + b"\\n"  # 8 MB
             pipe, end = os.pipe()
             if os.fork() == 0:
                 os.close(pipe)
                 with os.fdopen(end, "wb") as stream:
-                    for _ in range(%d):
+                    for _ in range(lines):
                         stream.write(line)
                 os._exit(0)
             os.close(end)
             sys.stdin = os.fdopen(pipe)
             from scripts.translate import main
             main()
-            """
-            % lines,
+            """,
             str(run),
+            str(lines),
         )
         peaks.append(used)
     assert peaks[1] < peaks[0] + 150, peaks
