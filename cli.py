@@ -93,9 +93,8 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
     def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
         def run() -> None:
             command(check_overrides)(config_name, sys.argv[1:])
-            hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(
-                command(main)
-            )()
+            jobs = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)
+            command(jobs(command(main)))()
 
         return run
 
@@ -107,7 +106,7 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
     overrides = [a for a in arguments if not a.startswith("-") and ("=" in a or a[:1] == "~")]
     for stray in (a for a in arguments if "=" not in a and not a.startswith(("-", "~"))):
         if arguments[max(0, arguments.index(stray) - 1)] not in _WITH_VALUE:
-            fail(f"{stray!r} is not of the form key=value (see --help)")
+            fail(f"{_short(stray)} is not of the form key=value (see --help)")
     chosen = list(filter(None, map(_choice, overrides)))
     try:
         parsed = list(map(_parsed, overrides))
@@ -119,10 +118,14 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
             for override in parsed:
                 _check_key(override, defaults)
             fixed = [o.input_line for o in parsed if not o.is_sweep_override()]
-            check_types(_plain(compose(config_name, fixed)), defaults)
+            config = _plain(compose(config_name, fixed))
+        values, kinds = _flat(config), _flat(defaults)
+        for key in (o.key_or_group for o in parsed):  # first, to name what was given
+            check_types({key: values[key]} if key in values else {}, kinds)
+        check_types(config, defaults)
         for override in (o for o in swept if _choice(o.input_line) is None):
             for value in islice(override.sweep_iterator(), MAX_SWEPT):
-                check_types({override.key_or_group: value}, _flat(defaults))
+                check_types({override.key_or_group: value}, kinds)
     except RecursionError:
         fail("an override is nested too deeply")
 
@@ -130,15 +133,20 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
 def _parsed(override: str) -> Override:
     try:
         return OverridesParser.create().parse_override(override)
-    except HydraException as error:
-        reason = str(error).split("\nSee https")[0]
+    except (HydraException, ValueError) as error:
+        reason = _short(str(error).split("\nSee https")[0])
         raise ValueError(
-            f"{override!r} cannot be read as key=value: {reason}; characters other than letters,"
-            " digits and -_./ need quotes within quotes: 'key=\"value\"'"
+            f"{_short(override)} cannot be read as key=value: {reason}; characters other than"
+            " letters, digits and -_./ need quotes within quotes: 'key=\"value\"'"
         ) from error
 
 
 _WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package")
+
+
+def _short(text: str) -> str:
+    """The text quoted, or its beginning."""
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
 
 
 def _choice(override: str) -> str | None:
