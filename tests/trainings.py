@@ -105,7 +105,7 @@ class Training:
         exists = self.marks_file is not None and self.marks_file.exists()
         return re.findall(r"(.*)\n", self.marks_file.read_text()) if exists else []
 
-    def wait_for(self, mark: str, times: int = 1, patience: float = 60) -> None:
+    def wait_for(self, mark: str, times: int = 1, patience: float = 300) -> None:
         """Waits until it has left the mark so many times; RuntimeError if it ends before."""
         deadline = time.monotonic() + patience
         while self.marks.count(mark) < times:
@@ -113,7 +113,7 @@ class Training:
                 raise RuntimeError(f"no mark {mark!r} in {self.marks}\n{self.output}")
             time.sleep(0.001)
 
-    def wait_for_any(self, kind: str, patience: float = 60) -> str:
+    def wait_for_any(self, kind: str, patience: float = 300) -> str:
         """Waits for a mark of a kind, whatever it is of; that mark."""
         deadline = time.monotonic() + patience
         while not (found := [mark for mark in self.marks if mark.startswith(kind)]):
@@ -125,7 +125,7 @@ class Training:
     def send(self, signal_number: int) -> None:
         os.kill(self.process.pid, signal_number)
 
-    def end(self, patience: float = 120) -> int:
+    def end(self, patience: float = 600) -> int:
         """Its exit status, when it has ended; the negative number of a signal that ended it."""
         self.process.join(patience)
         if self.process.exitcode is None:
