@@ -17,7 +17,7 @@ from data.corpus import Corpus
 from data.tokenizer import Tokenizer
 
 GROUPS = ("chosen", "data", "tokenizer", "model", "training", "search")  # of every config.yaml
-MAX_CONFIG_BYTES, MAX_CONFIG_NODES = 1 << 16, 10_000
+MAX_CONFIG_BYTES, MAX_BRACKETS, MAX_CONFIG_NODES = 1 << 16, 1_000, 10_000
 
 
 def corpus_of(settings: Mapping[str, Any]) -> Corpus:
@@ -50,9 +50,10 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The resolved settings of the training."""
         path = self.folder / "config.yaml"
-        if path.stat().st_size > MAX_CONFIG_BYTES:
+        text = path.read_bytes() if path.stat().st_size <= MAX_CONFIG_BYTES else None
+        # of brackets in brackets, PyYAML takes the square of their number in time
+        if text is None or max(text.count(b"["), text.count(b"{")) > MAX_BRACKETS:
             raise ValueError(f"{path}: too large for the settings of a run")
-        text = path.read_bytes()
         try:
             config = yaml.safe_load(text.decode("utf-8"))
         except Exception as error:  # of odd values PyYAML raises nearly anything

@@ -6,6 +6,7 @@ bounds. tests/long/test_fuzz.py goes on with random input for as long as one lik
 
 import ast
 import gzip
+import importlib
 import io
 import json
 import os
@@ -85,11 +86,11 @@ def test_any_text_has_one_normal_form_that_is_plain_utf8(text: str) -> None:
 
 def test_a_heap_of_combining_marks_takes_no_time() -> None:
     begun = time.process_time()
-    for heap in ("\u0300\u0323" * 500_000, "\u0300\u200d" * 500_000, "\u0300" * 99 + "\u0323" * 99):
+    for heap in ("\u0300\u0323" * 100_000, "\u0300\u200d" * 100_000, "\u0300" * 99 + "\u0323" * 99):
         made = normalise("a" + heap + " b")
         marks = max(len(word) for word in unicodedata.normalize("NFD", made).split()) - 1
         assert marks - corpus.MAX_MARKS in (0, 1) and made.endswith(" b")  # one may be composed
-    assert time.process_time() - begun < 10  # sorting a million takes hours
+    assert time.process_time() - begun < 5  # sorting so many takes minutes
 
 
 @bounded
@@ -122,7 +123,9 @@ def test_a_line_of_ten_megabytes_is_read_and_one_without_end_refused(tmp_path: P
 
 def limited(code: str, *arguments: str) -> tuple[str, int]:
     """What Python code prints that may use 1.5 GiB of addresses, and how many MiB it used."""
-    told = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+    # not by getrusage, whose maximum begins with that of the process that started this one
+    told = "\nwith open('/proc/self/status') as f: status = f.read()"
+    told += "\nprint(int(status.split('VmHWM:')[1].split()[0]) >> 10)"
     limit = (3 * MIB << 9, 3 * MIB << 9)
     ended = subprocess.run(
         [sys.executable, "-c", code + told, *arguments],
@@ -348,7 +351,7 @@ def test_a_changed_bit_of_a_checkpoint_is_noticed_or_changes_nothing(tmp_path: P
     content = {"model": {}, "vocabularies": [5, 6], "digests": ["x", "y"], "weights": weights}
     checkpoint.save(tmp_path / "best.pt", content)
     whole, noticed = (tmp_path / "best.pt").read_bytes(), 0
-    for place in range(0, len(whole), 3):
+    for place in range(0, len(whole), 7):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         found = refused_or(lambda: checkpoint.load(write(tmp_path / "d.pt", bytes(damaged))))  # noqa: B023
@@ -357,7 +360,7 @@ def test_a_changed_bit_of_a_checkpoint_is_noticed_or_changes_nothing(tmp_path: P
     for end in range(0, len(whole), 97):
         with pytest.raises(ValueError, match=r"d\.pt: damaged"):
             checkpoint.load(write(tmp_path / "d.pt", whole[:end]))
-    assert noticed > len(whole) / 3 / 4  # the rest is filling between the records
+    assert noticed > len(whole) / 7 / 4  # the rest is filling between the records
 
 
 def test_nothing_in_the_project_runs_what_a_file_holds() -> None:
@@ -423,7 +426,9 @@ def settings_of(folder: Path, content: bytes | dict) -> str:
         (b"!!python/object/apply:os.mkdir [made]", "not YAML"),
         (b"a: !!int ''", "not YAML"),
         (b"a: !!timestamp x", "not YAML"),
-        (b"[" * 20_000, "not YAML"),
+        (b"[" * 20_000, "too large"),
+        (b"[" * 990, "not YAML"),
+        (b"- " * 9_000, "not YAML"),
         (b"a: " + b"9" * 5_000, "not YAML"),
         (b"x" * 70_000, "too large"),
         (b"a: &a [*a]\n" + yaml.safe_dump(RUN).encode(), "too large"),
@@ -487,7 +492,7 @@ def test_links_that_cross_are_found_in_no_time(tmp_path: Path) -> None:
         by_definition = {(i, j) for i, j in links if any((i - k) * (j - m) < 0 for k, m in links)}
         assert crossing_links(links) == by_definition
     begun = time.process_time()
-    assert len(crossing_links((i, j) for i in range(400) for j in range(400))) == 400 * 400 - 2
+    assert len(crossing_links((i, j) for i in range(200) for j in range(200))) == 200 * 200 - 2
     assert time.process_time() - begun < 5
 
 
@@ -642,9 +647,9 @@ def test_long_lines_leave_their_neighbours_alone_and_are_cut_by_the_rule(run: Pa
 
 def test_memory_does_not_grow_with_the_length_of_lines(run: Path) -> None:
     peaks = []
-    for lines in ("1", "12"):
+    for lines in ("1", "8"):
         peaks.append(limited(TRANSLATE_LONG_LINES, str(run), lines)[1])
-    assert peaks[1] < peaks[0] + 150, peaks
+    assert peaks[1] < peaks[0] + 100, peaks
 
 
 TRANSLATE_LONG_LINES = """if True:
@@ -656,7 +661,7 @@ TRANSLATE_LONG_LINES = """if True:
         os.close(pipe)
         with os.fdopen(end, "wb") as stream:
             for _ in range(lines):
-                stream.write("the café ".encode() * 400_000 + b"\\n")  # 4 MB
+                stream.write("the café ".encode() * 200_000 + b"\\n")  # 2 MB
         os._exit(0)
     os.close(end)
     sys.stdin = os.fdopen(pipe)
@@ -705,7 +710,7 @@ def test_cut_off_translations_are_counted_right_from_end_to_end(run: Path, shift
 
 def test_unknown_tokens_are_counted_right_from_end_to_end(run: Path) -> None:
     seen = set()
-    for shift in (0.0, 3.0, 5.0, 7.0, 1e4):
+    for shift in (0.0, 4.0, 1e4):
         name = doctored(run, "unsure", unk=shift)
         said = hostile.spoken(
             "evaluate", f"run={run}", f"checkpoint={name}", "search=greedy", "ter=false"
@@ -787,17 +792,19 @@ def test_translation_refuses_impossible_options(run: Path, options: list[str], s
     assert spoken.status and spoken.is_clear and said in spoken.err and spoken.out == b""
 
 
-def test_closed_or_full_streams_are_told(run: Path) -> None:
-    code = f"python -m scripts.translate {run} --beam-size 1 2>&1"
-    shell = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:/bin"}
-    said = [
-        subprocess.run(["sh", "-c", line], env=shell, capture_output=True, encoding="utf-8").stdout
-        for line in (f"{code} <&-", f"(echo the | {code} >/dev/full) 2>&1 | cat")
-    ]
-    assert (
-        said[0].startswith("error: standard input or output is closed") and "\n" not in said[0][:-1]
-    )
-    assert "Traceback" not in said[1]
+def test_closed_or_full_streams_are_told(run: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["translate", str(run)])
+    monkeypatch.setattr(sys, "stdin", None)  # what Python makes of <&-
+    with pytest.raises(SystemExit):
+        importlib.import_module("scripts.translate").main()
+    assert capsys.readouterr().err.startswith("error: standard input or output is closed")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "scripts.translate", str(run), "--beam-size", "1"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        streams = {"input": b"the\n", "stdout": full, "stderr": subprocess.PIPE}
+        ended = subprocess.run(command, env=environment, **streams)
+    said = ended.stderr.decode().strip().split("\n")
+    assert ended.returncode and said == ["error: [Errno 28] No space left on device"]
 
 
 def test_weights_that_are_no_numbers_are_told(run: Path) -> None:
@@ -881,7 +888,7 @@ def test_dev_sentences_of_any_length_are_validated(run: Path) -> None:
     overrides = yaml.safe_load((run / "overrides.yaml").read_text("utf-8"))
     overrides = [o for o in overrides if not o.startswith(("name=", "data.dev_"))]
     for side in ("src", "tgt"):
-        text = Path(f"dev.{side}").read_text("utf-8") + "\n" + "the café " * 20_000
+        text = Path(f"dev.{side}").read_text("utf-8") + "\n" + "the café " * 600
         write(Path(f"long.{side}"), text.encode())
     long = ["data.dev_src=long.src", "data.dev_tgt=long.tgt", "training.max_steps=2"]
     said = hostile.spoken("train", *overrides, *long, "name=long", "training.validate_every=2")

@@ -10,6 +10,8 @@ import pytest
 import torch
 from trainings import FAILS_AT, TINY, Training, corpus, finished, scalars, several
 
+from training.processes import Processes
+
 # Adam divides a gradient by its size. Where a gradient is nothing but rounding, as that of the bias
 # of the keys in attention is, the result is noise, unless this keeps it small.
 COMPARABLE = ["training.dropout=0", "+training.optimizer.eps=1e-5", "training.max_steps=50"]
@@ -49,6 +51,38 @@ def check_equal_up_to_rounding(a: Path, b: Path) -> None:
     for tag in curves:
         assert [s for s, _ in curves[tag]] == [s for s, _ in others[tag]], tag
         assert [v for _, v in curves[tag]] == pytest.approx([v for _, v in others[tag]], rel=1e-4)
+
+
+def test_each_process_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    second, alone = Processes(rank=5, count=8, local_rank=1), Processes()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert (second.device("auto"), second.device("cpu"), alone.device("cuda:3")) == (
+        "auto",
+        "cpu",
+        "cuda:3",
+    )
+    taken = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert second.device("auto") == second.device("cuda") == "cuda:1" and taken == [1, 1]
+    with pytest.raises(ValueError, match="use auto, cuda or cpu"):
+        second.device("cuda:0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match=r"1 GPUs are not enough.*--nproc_per_node"):
+        second.device("auto")
+
+
+def test_each_process_draws_its_own_random_numbers_which_depend_on_the_step_alone() -> None:
+    def drawn(rank: int, step: int) -> list[float]:
+        torch.manual_seed(7)
+        Processes(rank, 3).seed(7, step)
+        return torch.rand(4).tolist()
+
+    assert drawn(0, 1) == drawn(0, 2)  # the first goes on with the stream that checkpoints hold
+    others = [drawn(rank, step) for rank in (1, 2) for step in (1, 2)]
+    assert len({tuple(numbers) for numbers in [drawn(0, 1), *others]}) == 5
+    assert drawn(2, 2) == others[-1]
 
 
 def test_torchrun_trains_what_one_process_trains(
