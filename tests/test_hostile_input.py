@@ -661,7 +661,7 @@ TRANSLATE_LONG_LINES = """if True:
         os.close(pipe)
         with os.fdopen(end, "wb") as stream:
             for _ in range(lines):
-                stream.write("the café ".encode() * 200_000 + b"\\n")  # 2 MB
+                stream.write("the café ".encode() * 120_000 + b"\\n")  # over 1 MiB
         os._exit(0)
     os.close(end)
     sys.stdin = os.fdopen(pipe)
@@ -764,9 +764,10 @@ def test_spellings_of_test_files_have_one_score(run: Path) -> None:
             for file in (run / part).iterdir():
                 write(copy / part / file.name, file.read_bytes())
         write(copy / "config.yaml", yaml.safe_dump(settings).encode())
-        assert hostile.spoken("evaluate", f"run={copy}", "search=greedy").status == 0
+        said_of = hostile.spoken("evaluate", f"run={copy}", "search=greedy", "ter=false")
+        assert said_of.status == 0
         scores = json.loads((copy / "evaluation/test/scores.json").read_text())
-        said[name] = {key: scores[key] for key in ("bleu", "chrf", "ter", "by_length")}
+        said[name] = {key: scores[key] for key in ("bleu", "chrf", "by_length")}
     assert said["odd"] == said["plain"] and said["plain"]["bleu"]["score"] > 0
 
 
