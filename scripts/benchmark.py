@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
 from hydra.utils import instantiate
 
 from cli import CONFIGS, check_overrides, command
@@ -65,10 +66,10 @@ Record = dict[str, Any]
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_intermixed_args(arguments)
-    check_overrides("train", options.overrides)
     todo = list(tasks(options))
+    check_overrides("train", [f"model={todo[0]['model']}", *options.overrides])
     records = [machine(options)]
-    print("\n".join(f"{name}: {value}" for name, value in records[0].items() if name != "task"))
+    print(*(f"{name}: {value}" for name, value in records[0].items()), sep="\n")
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or the profiler reports its start and stop
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), options)
@@ -148,13 +149,16 @@ def prepare(folder: Path, options: argparse.Namespace) -> None:
     if options.text:
         names = ("data.train_src", "data.train_tgt")
         options.overrides += ["data=files", *map("{}={}".format, names, options.text)]
-    config = settings(options, f"data.max_pairs={PAIRS}")
+    model = options.models.split(",")[0]
+    config = settings(options, f"model={model}", f"data.max_pairs={PAIRS}")
     corpus = instantiate(config.data).load("train")
     pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
     for side, tokenizer in zip(("src", "tgt"), pair, strict=True):
         lines = "".join(f"{sentence}\n" for sentence in getattr(corpus, side))
         (folder / f"train.{side}").write_text(lines, encoding="utf-8")
         (folder / f"{side}.model").write_bytes(tokenizer.model)
+    # from here on the corpus is what has been written
+    options.overrides = [o for o in options.overrides if not o.startswith(("data=", "data."))]
 
 
 def settings(options: argparse.Namespace, *overrides: str) -> Any:
@@ -163,7 +167,10 @@ def settings(options: argparse.Namespace, *overrides: str) -> Any:
     short = [f"{key}={value}" for key, value in given.items() if value is not None]
     peers = PEERS if options.peer_sizes else []
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", [*peers, *short, *options.overrides, *overrides])
+        try:
+            return compose("train", [*peers, *short, *options.overrides, *overrides])
+        except HydraException as error:  # a setting of one model that another has not
+            raise ValueError(str(error)) from error
 
 
 def in_fresh_process(task: Record, folder: Path, options: argparse.Namespace) -> list[Record]:
@@ -190,12 +197,10 @@ def measure(task: Record, folder: Path, options: argparse.Namespace) -> list[Rec
         translator = Translator.from_run(run, options.device)
         return [translation(task, translator, run.corpus().load("test").src, None, options)]
     files = [f"data.train_{side}={folder}/train.{side}" for side in ("src", "tgt")]
+    files += ["data=files", "data.dev_share=0", "data.test_share=0"]
     sizes = PEER_MODELS.get(task["model"], []) if options.peer_sizes else []
-    config = settings(
-        options,
-        *("data=files", *files, "data.dev_share=0", "data.test_share=0"),
-        *(f"model={task['model']}", *sizes, f"precision={task.get('dtype', 'auto')}"),
-    )
+    sizes = [*sizes, f"model={task['model']}", f"precision={task.get('dtype', 'auto')}"]
+    config = settings(options, *files, *sizes)
     if task["task"] == "train":
         return training(task, config, folder, options.seconds)
     pair = [Tokenizer.load(folder / f"{side}.model") for side in ("src", "tgt")]
@@ -286,14 +291,15 @@ TRANSLATION = {**SPEED, "tokens each": "mean_length", **USE}
 
 def _table(records: Sequence[Record], labels: dict[str, str], numbers: dict[str, str]) -> str:
     """One row a record; columns, by their headers, hold the values of these keys."""
+    shown = {k: key for k, key in numbers.items() if any(r[key] is not None for r in records)}
     digits = {"share_of_peak": 2, "peak_rss_mb": 0, "tgt_tokens_per_s": 0, "cores_used": 2}
     rows = [
         [str(r[key]) for key in labels.values()]
         + [f"{r['parameters']:,}"]
-        + [number(r[key], digits.get(key, 1)) for key in numbers.values()]
+        + [number(r[key], digits.get(key, 1)) for key in shown.values()]
         for r in records
     ]
-    return text_table([*labels, "parameters", *numbers], rows)
+    return text_table([*labels, "parameters", *shown], rows)
 
 
 if __name__ == "__main__":
