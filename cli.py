@@ -34,6 +34,8 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(main)
     def wrapped(*args: object) -> None:
+        if sys.stderr is None:  # closed, as 2>&- does
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         if not logging.getLogger().handlers:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
         try:

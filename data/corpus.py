@@ -27,6 +27,7 @@ from typing import BinaryIO, ClassVar, NamedTuple
 from tqdm import tqdm
 
 from data.archive import MAX_RATIO, unpacked_limit
+from data.joining import MAX_JOIN, joined
 
 logger = logging.getLogger(__name__)
 
@@ -241,6 +242,7 @@ class Corpus(ABC):
     max_pairs: int | None  # the first N training pairs only
     max_train_words: int | None  # training pairs with more words on either side are left out
     reverse: bool = False  # French to English; runs older than the key have none
+    join: int = 1  # up to so many consecutive pairs are joined to one; likewise
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
@@ -256,6 +258,8 @@ class Corpus(ABC):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):
                 raise ValueError(f"data.{key} is a positive whole number or null, not {value!r}")
+        if type(self.join) is not int or not 1 <= self.join <= MAX_JOIN:
+            raise ValueError(f"data.join is a number from 1 to {MAX_JOIN}, not {self.join!r}")
 
     @abstractmethod
     def read(self, split: str) -> Iterable[Pair]:
@@ -269,9 +273,12 @@ class Corpus(ABC):
         train = split == "train"
         dropped: Counter[str] = Counter()
         raw = tqdm(self.read(split), f"{name} {split}", unit=" pairs", leave=False, disable=None)
-        cleaned = clean(raw, self.max_train_words if train else None, dropped)
+        max_words = self.max_train_words if train else None
+        cleaned = clean(raw, max_words if self.join == 1 else None, dropped)
         if self.reverse:
             cleaned = self._reversed(cleaned, split, dropped)
+        if self.join > 1:
+            cleaned = clean(joined(cleaned, self.join, split), max_words, dropped)
         pairs = list(islice(cleaned, self.max_pairs if train else None))
         reasons = "".join(f", {count} {reason}" for reason, count in dropped.items())
         if not pairs:

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -107,6 +107,10 @@ class Published(Corpus):
 
     def _from_url(self, source: str) -> Path:
         """What lies at the user's URL, unpacked into a folder named after the URL."""
+        try:
+            _ = urlsplit(source).port
+        except ValueError as error:
+            raise ValueError(f"data.source: {source} is not a URL ({error})") from None
 
         def fill(downloads: Path, ready: Path) -> None:
             archives = []
@@ -174,9 +178,15 @@ class Tatoeba(Published):
             raise ValueError(f"{self.name}: fra.txt is not English TAB French. {BY_HAND}")
 
     def read(self, split: str) -> Iterator[Pair]:
-        for pair in read_tsv(locate(self.folder(), "fra.txt")):
-            if split_of(source_key(pair.src), **self.shares) == split:
-                yield pair
+        rows = read_tsv(locate(self.folder(), "fra.txt"))
+        pairs = (pair for pair in rows if split_of(source_key(pair.src), **self.shares) == split)
+        # Neighbours have the same length, and often the same source: none to make a passage of.
+        yield from sorted(pairs, key=_shuffling) if self.join > 1 else pairs
+
+
+def _shuffling(pair: Pair) -> bytes:
+    """A key by which to sort into an order that has nothing to do with the text."""
+    return hashlib.sha256(f"{pair.src}\t{pair.tgt}".encode()).digest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +283,8 @@ class Files(Corpus):
     def load(self, split: str) -> ParallelCorpus:
         corpus = super().load(split)
         if split == "train":
-            self._report_overlap(corpus)
+            apart = replace(self, join=1)  # a sentence inside a passage would not be found
+            apart._report_overlap(Corpus.load(apart, split) if self.join > 1 else corpus)
         return corpus
 
     def _report_overlap(self, train: ParallelCorpus) -> None:

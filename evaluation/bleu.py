@@ -177,6 +177,23 @@ def by_length(
     return result
 
 
+def long_to_short(
+    statistics: np.ndarray, sources: Sequence[str], *, edges: Sequence[int], minimum: int
+) -> float | None:
+    """BLEU of sentences of 41 words and more divided by BLEU of those of 11 to 20.
+
+    How much quality is left on long sentences, in one number. None where the edges do not bound
+    both, or either has fewer than `minimum` sentences, or the short ones have no BLEU.
+    """
+    if not {10, 20, 40} <= set(edges):
+        return None
+    _, (*_, short), _, (*_, long) = buckets(sources, (10, 20, 40))
+    if min(len(short), len(long)) < max(minimum, 1):
+        return None
+    below, above = (float(bleu_of(statistics[rows].sum(0))) for rows in (short, long))
+    return above / below if below else None
+
+
 def _ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
     """TER over all sentences, as sacreBLEU's corpus score, on all cores where there are many."""
     signature = str(TER(references=references).get_signature())

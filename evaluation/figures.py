@@ -29,10 +29,10 @@ STYLES = ("-", "--", "-.")
 # Bahdanau, Cho and Bengio 2015 (arXiv 1409.0473); 30 and 50 limit the training sentences.
 PUBLISHED = {
     "bahdanau2015": {
-        "RNNsearch-50": {10: 24.7, 20: 26.9, 30: 27.5, 40: 26.8, 50: 26.2},
-        "RNNencdec-50": {10: 21.1, 20: 22.5, 30: 19.0, 40: 13.9, 50: 9.0},
-        "RNNsearch-30": {10: 25.2, 20: 27.0, 30: 23.4, 40: 15.4, 50: 9.7},
-        "RNNencdec-30": {10: 21.4, 20: 20.7, 30: 14.3, 40: 6.5, 50: 3.3},
+        "RNNsearch-50, WMT'14": {10: 24.7, 20: 26.9, 30: 27.5, 40: 26.8, 50: 26.2},
+        "RNNencdec-50, WMT'14": {10: 21.1, 20: 22.5, 30: 19.0, 40: 13.9, 50: 9.0},
+        "RNNsearch-30, WMT'14": {10: 25.2, 20: 27.0, 30: 23.4, 40: 15.4, 50: 9.7},
+        "RNNencdec-30, WMT'14": {10: 21.4, 20: 20.7, 30: 14.3, 40: 6.5, 50: 3.3},
     }
 }
 
@@ -109,7 +109,7 @@ def bleu_by_length_figure(
     buckets = same_buckets(curves)
     with matplotlib.rc_context(LOOK):
         crowded = len(curves) + len(published or {}) > 4
-        figure = Figure(figsize=(8.0 if crowded else 6.4, 4.2), layout="constrained")
+        figure = Figure(figsize=(8.4 if crowded else 6.4, 4.2), layout="constrained")
         axes = figure.subplots()
         for index, (name, points) in enumerate(curves.items()):
             _draw_curve(axes, name, points, index)
@@ -156,13 +156,22 @@ def _draw_curve(axes: Axes, name: str, points: Sequence[Mapping], index: int) ->
 def _draw_published(
     axes: Axes, name: str, points: Mapping[int, float], buckets: Sequence[Mapping], index: int
 ) -> None:
-    """Places lengths between the buckets: the last word of a bucket is half way to the next."""
+    """Grey curves, two dashed and dotted ones of each grey, behind the others.
+
+    Lengths stand between the buckets: the last word of a bucket is half way to the next.
+    """
     ends = [0, *(bucket["to"] for bucket in buckets[:-1])]
     known = {words: bleu for words, bleu in points.items() if words <= ends[-1]}
     places = np.interp(list(known), ends, np.arange(len(ends)) - 0.5)
-    style = ("--", ":", "-.", (0, (1, 4)))[index % 4]
-    label = f"{_plain(name)} (published)"
-    axes.plot(places, list(known.values()), color="0.6", linestyle=style, linewidth=1, label=label)
+    axes.plot(
+        places,
+        list(known.values()),
+        color=("0.5", "0.75")[index // 2 % 2],
+        linestyle=("--", ":")[index % 2],
+        linewidth=1.2,
+        zorder=1,
+        label=f"{_plain(name)} (published)",
+    )
 
 
 def _plain(text: str) -> str:

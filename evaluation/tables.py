@@ -32,19 +32,23 @@ def comparison_table(runs: Mapping[str, Mapping]) -> str:
 
     runs: for each name what scores.json holds, with the number of "parameters" where known.
     BLEU has half the width of its 95 % interval beside it; the last row counts the sentences.
+    `long_to_short` (evaluation.bleu) is a column where any system has it.
     """
     by_length = same_buckets({name: scores["by_length"] for name, scores in runs.items()})
     header = ["model", "parameters", "BLEU", *(f"{span(bucket)} words" for bucket in by_length)]
+    ratios = {name: scores.get("long_to_short") for name, scores in runs.items()}
+    rated = any(ratio is not None for ratio in ratios.values())
     rows = []
     for name, scores in runs.items():
         low, high = scores["bleu"]["ci95"]
         parameters = scores.get("parameters")
         bleu = f"{scores['bleu']['score']:.1f} ± {(high - low) / 2:.1f}"
         lengths = [number(bucket["bleu"]) for bucket in scores["by_length"]]
-        rows.append([name, f"{parameters:,}" if parameters else "", bleu, *lengths])
+        ratio = [number(ratios[name], 2)] if rated else []
+        rows.append([name, f"{parameters:,}" if parameters else "", bleu, *lengths, *ratio])
     counts = [str(bucket["sentences"]) for bucket in by_length]
-    rows.append(["sentences", "", str(sum(map(int, counts))), *counts])
-    return text_table(header, rows)
+    rows.append(["sentences", "", str(sum(map(int, counts))), *counts, *[""] * rated])
+    return text_table([*header, *["41+ / 11–20"] * rated], rows)
 
 
 def alignment_table(records: Sequence[Mapping], published: Mapping[str, float]) -> str:

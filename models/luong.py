@@ -24,6 +24,7 @@ from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax, requ
 
 @dataclass(frozen=True)
 class LuongState(DecoderState):
+    of_source = ("memory", "keys", "src_mask")
     memory: Tensor  # (batch, src_len, hidden or 2 hidden): h̄_s, the source's hidden states
     keys: Tensor  # (batch, src_len, hidden): W_a h̄_s; h̄_s itself with the dot score
     src_mask: Tensor  # (batch, src_len)

@@ -40,21 +40,16 @@ PAIRS = 8_000  # of the corpus: enough for batches of all lengths
 SENTENCES = 500  # to translate
 COUNTED, PROFILED = 10, 3  # updates whose products are counted; whose time is told apart
 SHORT = {  # options that stand for a setting of train.py
-    "threads": "threads",
-    "width": "width",
-    "vocabulary": "tokenizer.size",
-    "batch_tokens": "training.batch_tokens",
-    "device": "device",
+    **{"threads": "threads", "width": "width", "vocabulary": "tokenizer.size"},
+    **{"batch_tokens": "training.batch_tokens", "device": "device"},
 }
 PEERS = [  # the sizes at which other toolkits have been measured: docs/speed.md
     *("width=256", "tokenizer.type=unigram", "tokenizer.size=8000", "tokenizer.shared=true"),
     *("training.batch_tokens=4096", "training.dropout=0.1"),
 ]
+DEEPER = ["model.encoder_layers=3", "model.decoder_layers=3", "model.alignment_layer=3"]
 PEER_MODELS = {
-    "transformer": [
-        *("model.encoder_layers=3", "model.decoder_layers=3", "model.alignment_layer=3"),
-        *("model.expansion=4", "model.tied=all"),
-    ],
+    "transformer": [*DEEPER, "model.expansion=4", "model.tied=all"],
     "bahdanau": ["model.hidden=384"],
     "rnn": ["model.hidden=384"],
 }

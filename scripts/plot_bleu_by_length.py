@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "ci95": bleu.confidence_interval(rows),
             },
             "by_length": bleu.by_length(rows, sources, **buckets),
+            "long_to_short": bleu.long_to_short(rows, sources, **buckets),
             "parameters": one.parameters,
         }
         for (label, rows), one in zip(statistics.items(), evaluated, strict=True)
@@ -171,7 +172,7 @@ def _records(scores: dict[str, dict[str, Any]], split: str) -> list[dict[str, An
     for label, score in scores.items():
         count = sum(bucket["sentences"] for bucket in score["by_length"])
         whole = {"from": 1, "to": None, "sentences": count, "bleu": score["bleu"]["score"]}
-        whole["ci95"] = score["bleu"]["ci95"]
+        whole |= {"ci95": score["bleu"]["ci95"], "long_to_short": score["long_to_short"]}
         records += [{"run": label, "split": split} | part for part in (whole, *score["by_length"])]
     return records
 

@@ -218,6 +218,43 @@ def test_a_table_compares_systems_with_counts_and_what_is_not_available():
     ]
 
 
+def test_what_is_left_on_long_sentences_is_one_ratio_of_all_of_41_words_and_more():
+    hypotheses, references = corpus(1)
+    hypotheses = [  # of long sentences, half is lost
+        " ".join(h.split()[: len(h.split()) // 2]) if len(h.split()) > 40 else h for h in hypotheses
+    ]
+    rows = bleu.sentence_statistics(hypotheses, [references])
+    lengths = [len(line.split()) for line in references]
+
+    def theirs(low, high):
+        kept = [i for i, length in enumerate(lengths) if low <= length <= high]
+        chosen = [hypotheses[i] for i in kept], [[references[i] for i in kept]]
+        return BLEU().corpus_score(*chosen).score
+
+    for edges in (EDGES, [5, 10, 20, 40]):
+        ratio = bleu.long_to_short(rows, references, edges=edges, minimum=5)
+        assert ratio == pytest.approx(theirs(41, 999) / theirs(11, 20), abs=1e-9) and ratio < 0.5
+
+
+@pytest.mark.parametrize(("edges", "minimum"), [([10, 20, 50], 5), ([20, 40], 5), (EDGES, 100)])
+def test_there_is_no_ratio_without_both_buckets(edges, minimum):
+    hypotheses, references = corpus(1)
+    rows = bleu.sentence_statistics(hypotheses, [references])
+    assert bleu.long_to_short(rows, references, edges=edges, minimum=minimum) is None
+    worthless = bleu.sentence_statistics(["x"] * len(references), [references])
+    assert bleu.long_to_short(worthless, references, edges=EDGES, minimum=5) is None
+
+
+def test_a_table_has_the_ratio_where_any_system_has_one():
+    bucket = {"from": 1, "to": None, "sentences": 30, "bleu": 20.0}
+    system = {"bleu": {"score": 20.0, "ci95": [19, 21]}, "by_length": [bucket]}
+    table = comparison_table(
+        {"rnn": system | {"long_to_short": 0.456}, "other": system | {"long_to_short": None}}
+    )
+    column = [line.split("|")[-2].strip() for line in table.splitlines()]
+    assert column == ["41+ / 11–20", "----------:", "0.46", "n/a", ""]
+
+
 def test_systems_scored_on_other_buckets_are_not_compared():
     def system(count):
         bucket = {"from": 1, "to": None, "sentences": count, "bleu": 1.0}

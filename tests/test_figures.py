@@ -120,9 +120,28 @@ def test_curves_on_other_sentences_are_not_drawn_together():
 def test_published_curves_stand_between_the_buckets_that_their_lengths_divide():
     figure = bleu_by_length_figure({"rnn": curve(1, 2, 3, 4)}, published=PUBLISHED["bahdanau2015"])
     line = figure.axes[0].lines[1]
-    assert line.get_label() == "RNNsearch-50 (published)"
+    assert line.get_label() == "RNNsearch-50, WMT'14 (published)"
     np.testing.assert_allclose(line.get_xdata(), [0.5, 1.5, 2.5])  # 10, 20, 30 words; then 31+
     np.testing.assert_allclose(line.get_ydata(), [24.7, 26.9, 27.5])
+
+
+def test_published_curves_are_grey_behind_the_others_and_told_apart():
+    figure = bleu_by_length_figure({"rnn": curve(1, 2, 3, 4)}, published=PUBLISHED["bahdanau2015"])
+    ours, *published = figure.axes[0].lines
+    assert [line.get_label().split("-")[0] for line in published] == ["RNNsearch", "RNNencdec"] * 2
+    assert all(line.get_zorder() < ours.get_zorder() for line in published)
+    assert all(line.get_linestyle() != "-" for line in published)
+    assert len({(line.get_color(), line.get_linestyle()) for line in published}) == 4
+    assert {line.get_color() for line in published}.isdisjoint(figures.COLOURS)
+    shown = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert shown == {line.get_label() for line in (ours, *published)}
+
+
+def test_each_bucket_has_its_interval_as_a_band():
+    figure = bleu_by_length_figure({"rnn": curve(10, 20, None, 40)})
+    (bars,) = [c for c in figure.axes[0].collections if hasattr(c, "get_segments")]
+    drawn = [seg.tolist() for seg in bars.get_segments() if len(seg)]
+    assert drawn == [[[x, y - 1], [x, y + 2]] for x, y in ((0, 10), (1, 20), (3, 40))]
 
 
 def test_a_figure_is_written_as_bitmap_and_as_vectors(tmp_path):

@@ -49,11 +49,12 @@ def interrupted(
         arguments = [f"resume={RUN}/{name}"] if lives else command
         if again == "the same command":
             arguments = [*command, "resume=auto"]
-        with Training(workplace, arguments, marked=True) as life:
+        with Training(workplace, arguments, marked=True, pause=(mark, times)) as life:
             lives.append(life)
             if mark:
                 life.wait_for(mark, times)
                 life.send(signal_number)
+                life.go()
             expected = 0
             if mark:
                 expected = (
@@ -103,9 +104,11 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_says_how_to_go_on(
 ) -> None:
     run = workplace / RUN / "full"
     lives = []
-    with Training(workplace, [*overrides, "name=full", "model=rnn"], marked=True) as life:
+    command = [*overrides, "name=full", "model=rnn"]
+    with Training(workplace, command, pause=("update 13", 1)) as life:
         life.wait_for("update 13")
         life.send(signal.SIGTERM)
+        life.go()
         assert life.end() == 143
         lives.append(life)
     kept = {p.name: p.read_bytes() for p in (run / "checkpoints").iterdir()}
@@ -127,17 +130,14 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_says_how_to_go_on(
 
 def test_no_run_is_trained_by_two_processes_at_once(workplace: Path, overrides: list[str]) -> None:
     for arguments in ([*overrides, "name=held", "model=rnn"], [f"resume={RUN}/held"]):
-        with Training(workplace, arguments, marked=True) as first:
+        with Training(workplace, arguments, pause=("update 11", 1)) as first:
             first.wait_for("update 11")
-            first.send(signal.SIGSTOP)  # it stays in the middle of its work
             with Training(workplace, [f"resume={RUN}/held"]) as second:
                 assert second.end() == 1
                 assert second.output.splitlines()[-1].startswith(
                     f"error: {RUN}/held is being trained by another process (process "
                     f"{first.process.pid} on "
                 )
-            first.send(signal.SIGCONT)
-            first.wait_for("update 12")
             first.send(signal.SIGKILL)  # which frees the run
             first.end()
 

@@ -83,6 +83,19 @@ def test_evaluated_runs_are_compared_in_a_table_a_figure_and_records(tmp_path, c
     assert records[-1]["against"] == "rnn" and 0 < records[-1]["p"] <= 1
 
 
+def test_what_is_left_on_long_sentences_stands_in_the_table_and_the_records(tmp_path, capsys):
+    lengths = [12] * 6 + [45, 48, 50, 55, 60, 70]
+    sources = [" ".join(["word"] * length) for length in lengths]
+    run = evaluated(tmp_path / "rnn", [*REFERENCES[:6], *BAD[6:]], sources)
+    options = ["--minimum", "6", "--json", tmp_path / "all.json"]
+    plot_bleu_by_length.main([str(argument) for argument in [run, *options]])
+    header, _, row, *_ = capsys.readouterr().out.splitlines()
+    assert header.split("|")[-2].strip() == "41+ / 11–20"
+    whole = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))[0]
+    assert 0 < whole["long_to_short"] < 1  # the six of 41 words and more are too few in each bucket
+    assert row.split("|")[-2].strip() == f"{whole['long_to_short']:.2f}"
+
+
 def test_further_references_count(tmp_path):
     run = evaluated(tmp_path / "a", [line.replace("dort", "sommeille") for line in REFERENCES])
     one = plot_bleu_by_length.read_evaluation(Run(run), "test")

@@ -22,7 +22,7 @@ import yaml
 from tensorboard.summary.writer.record_writer import RecordWriter
 from trainings import TINY, Training
 
-from data.tokenizer import Tokenizer, learn
+from data.tokenizer import Tokenizer, learn, learn_cached
 from training import run_folder
 
 
@@ -127,6 +127,29 @@ def test_curves_that_cannot_be_written_are_told_in_the_training_itself(
             writer.add_scalar("train/loss", 1.0, step)
             writer.flush()
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_vocabularies_are_learnt_even_where_they_cannot_be_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sentences = [src for src, _ in toy.pairs(20)]
+    (tmp_path / "file").touch()
+    cache = tmp_path / "file" / "vocabularies"
+    learnt = learn_cached(sentences, type="word", size=100, cache=cache)
+    assert learnt.digest == learn(sentences, type="word", size=100).digest
+    assert f"{cache}: the vocabulary could not be kept there" in caplog.text
+
+
+def test_vocabularies_learnt_at_once_are_kept_whole(tmp_path: Path) -> None:
+    sentences = [src for src, _ in toy.pairs(20)]
+    with ThreadPoolExecutor(8) as pool:
+        learnt = pool.map(
+            lambda _: learn_cached(sentences, type="word", size=100, cache=tmp_path).digest,
+            range(16),
+        )
+    assert len(set(learnt)) == 1
+    (kept,) = tmp_path.iterdir()
+    assert kept.suffix == ".model"
 
 
 class Slowly(SimpleHTTPRequestHandler):

@@ -18,6 +18,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import data.bible
+import data.download
 import data.sources
 from data.archive import unpack
 from data.bible import ENGLISH, FRENCH, Bible, clean_verse
@@ -36,6 +37,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {"/file.bin": BODY}
         self.ranges, self.cut_off_at = True, None  # bytes after which an answer breaks off
+        self.tells_length = True
         self.etag = '"1"'
         self.requests: list[tuple[str, str | None]] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
@@ -66,7 +68,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         self.send_header("ETag", self.server.etag)
-        self.send_header("Content-Length", str(len(body) - start))
+        if self.server.tells_length:
+            self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
         self.wfile.write(body[start : self.server.cut_off_at])
 
@@ -188,6 +191,25 @@ def test_a_cut_off_transfer_is_no_file_and_the_next_attempt_goes_on_from_it(
     fetch(f"{server.url}/file.bin", target, sha256(BODY))
     assert target.read_bytes() == BODY
     assert [asked for _, asked in server.requests] == [None, "bytes=100000-"]
+
+
+@pytest.mark.parametrize("tells_length", [True, False])
+def test_a_transfer_without_end_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_length: bool
+) -> None:
+    monkeypatch.setattr(data.download, "MAX_DOWNLOAD", 1_000)
+    server.tells_length = tells_length
+    with pytest.raises(ValueError, match=r"over 1,000 bytes long, refused.*data\.source="):
+        fetch(f"{server.url}/file.bin", tmp_path / "file.bin", None)
+    assert not (tmp_path / "file.bin").exists()
+
+
+@pytest.mark.parametrize("url", ["http://..", "http://a b/", "http://" + "x" * 99])
+def test_an_impossible_url_is_told(tmp_path: Path, url: str) -> None:
+    with pytest.raises(OSError, match="could not download http://"):
+        fetch(url, tmp_path / "file", None)
+    with pytest.raises(ValueError, match="is not a URL"):
+        make(Tatoeba, source="http://[").folder()
 
 
 @pytest.mark.parametrize("change", ["ignores ranges", "has a new file", "has a shorter new file"])

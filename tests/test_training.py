@@ -277,7 +277,9 @@ def test_a_training_that_diverges_ends_keeps_what_it_had_and_says_what_to_try(
 ) -> None:
     training = trainer(tmp_path, max_steps=99)
     spoil(training, range(10, 99))
-    with pytest.raises(ValueError, match=r"20 updates in a row.*learning_rate.*checkpoints are in"):
+    with pytest.raises(
+        ValueError, match=r"20 updates in a row.*learning_rate.*last good ones are in"
+    ):
         training.fit()
     assert training.progress.step == 10 + MAX_SKIPPED - 1
     last, best = (checkpoints.load(tmp_path / "checkpoints" / f"{n}.pt") for n in ("last", "best"))
@@ -313,10 +315,15 @@ def test_weights_that_are_not_finite_are_neither_measured_nor_saved(tmp_path: Pa
     assert measured == [4, 4]
 
 
-def test_a_model_whose_dev_loss_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
-    scores = {4: Scores(math.nan, 50.0), 8: Scores(2.0, 10.0), 12: Scores(math.inf, 90.0)}
-    progress = trainer(tmp_path, validate=scores.get).fit()
-    assert (progress.best_step, progress.best_bleu) == (8, 10.0)
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_model_whose_dev_loss_is_not_finite_is_not_saved(loss: float, tmp_path: Path) -> None:
+    scores = {4: Scores(2.0, 10.0), 8: Scores(loss, 50.0)}
+    training = trainer(tmp_path, validate=scores.get)
+    with pytest.raises(ValueError, match=r"dev loss is not finite after step 8.*learning_rate"):
+        training.fit()
+    for name in ("last", "best"):
+        content = checkpoints.load(tmp_path / "checkpoints" / f"{name}.pt")
+        assert content["progress"]["step"] == 4
 
 
 def test_what_an_ignored_signal_is_for_stays_ignored(tmp_path: Path) -> None:

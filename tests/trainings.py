@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.process import BaseProcess
@@ -47,7 +48,6 @@ TINY = [
 ]
 HALF_WRITTEN = "half of {}"  # the mark of a checkpoint that is being written
 FAILS_AT = "TEST_FAILS_AT"  # the variable that names the update at which a process fails
-LINGER = 0.1  # seconds that a marked process stays in the middle of writing, to be killed there
 
 _numbers = itertools.count()
 _context = multiprocessing.get_context("forkserver")
@@ -70,21 +70,28 @@ class Training:
         arguments: Sequence[str],
         *,
         marked: bool = False,
+        pause: tuple[str, int] = ("", 0),
         environment: dict[str, str] | None = None,
         largest_file: int | None = None,
         command: bool = False,
     ) -> None:
-        """marked: with marks; largest_file: bytes after which the system refuses to write;
-        command: as a program of its own, started from nothing.
+        """marked: with marks; pause: a mark, and which of its kind, where the process waits for
+        `go`, so that what is sent to it arrives there; bytes after which the system refuses to
+        write; command: as a program of its own, started from nothing.
         """
         number = next(_numbers)
+        self.pause = pause
         self.output_file = folder / f"output-{number}"
-        self.marks_file = folder / f"marks-{number}" if marked else None
+        self.marks_file = folder / f"marks-{number}" if marked or pause[0] else None
         start = _Command if command else _context.Process
         self.process: BaseProcess | _Command = start(
             target=_train,
             args=(folder, list(arguments), self.output_file, self.marks_file),
-            kwargs={"environment": environment or {}, "largest_file": largest_file},
+            kwargs={
+                "pause": pause,
+                "environment": environment or {},
+                "largest_file": largest_file,
+            },
         )
         self.process.start()
 
@@ -121,6 +128,10 @@ class Training:
                 raise RuntimeError(f"no mark of {kind}\n{self.output}")
             time.sleep(0.001)
         return found[0]
+
+    def go(self) -> None:
+        """Lets it go on from where it pauses."""
+        self.marks_file.with_suffix(".go").touch()
 
     def send(self, signal_number: int) -> None:
         os.kill(self.process.pid, signal_number)
@@ -218,6 +229,7 @@ def _train(
     output: Path,
     marks: Path | None,
     *,
+    pause: tuple[str, int],
     environment: dict[str, str],
     largest_file: int | None,
     as_main: bool = False,
@@ -235,7 +247,7 @@ def _train(
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     sys.argv = ["train.py", *arguments]
     if marks is not None:
-        leave_marks(marks)
+        leave_marks(marks, pause)
     if FAILS_AT in os.environ:
         fail_at(int(os.environ[FAILS_AT]))
     if as_main:
@@ -246,8 +258,9 @@ def _train(
         train.main()
 
 
-def leave_marks(path: Path) -> None:
+def leave_marks(path: Path, pause: tuple[str, int]) -> None:
     """Makes this process write down each update with its sentence pairs, validation and save."""
+    seen = Counter[str]()
     from data.batching import TrainingBatches
     from training.trainer import Trainer
     from training.validation import Validation
@@ -256,6 +269,9 @@ def leave_marks(path: Path) -> None:
 
     def mark(text: str) -> None:
         os.write(file, f"{text}\n".encode())
+        seen[text] += 1
+        while (text, seen[text]) == pause and not path.with_suffix(".go").exists():
+            time.sleep(0.002)
 
     update, validate, following = Trainer.update, Validation.__call__, TrainingBatches.__next__
 
@@ -274,18 +290,17 @@ def leave_marks(path: Path) -> None:
         mark("pairs " + " ".join(map(str, self.order[self.position - 1])))
         return batch
 
-    def slow_save(content: Any, to: io.BufferedWriter) -> None:
+    def halting_save(content: Any, to: io.BufferedWriter) -> None:
         memory = io.BytesIO()
         save(content, memory)
         to.write(memory.getvalue()[: len(memory.getvalue()) // 2])
         to.flush()
         mark(HALF_WRITTEN.format(Path(to.name).name.split(".")[1]))
-        time.sleep(LINGER)
         to.write(memory.getvalue()[len(memory.getvalue()) // 2 :])
 
     save = torch.save
     Trainer.update, Validation.__call__ = marked_update, marked_validation
-    TrainingBatches.__next__, torch.save = marked_next, slow_save
+    TrainingBatches.__next__, torch.save = marked_next, halting_save
 
 
 def _figures() -> int:
@@ -294,7 +309,7 @@ def _figures() -> int:
     from matplotlib.figure import Figure
 
     gc.collect()
-    return max(len(pyplot.get_fignums()), sum(isinstance(o, Figure) for o in gc.get_objects()))
+    return max(len(pyplot.get_fignums()), sum(type(o) is Figure for o in gc.get_objects()))
 
 
 def fail_at(step: int) -> None:

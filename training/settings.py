@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+MAX_ACCUMULATED = 10_000  # batches of an update
+
 
 def check_ranges(config: Mapping[str, Any]) -> None:
     """Raises ValueError for numbers with which no training is possible."""
@@ -13,6 +15,8 @@ def check_ranges(config: Mapping[str, Any]) -> None:
     for name, lowest in (least | {"keep": 0, "warmup_steps": 0}).items():
         if settings[name] is not None and settings[name] < lowest:
             raise ValueError(f"training.{name} must be at least {lowest}, not {settings[name]}")
+    if settings["accumulate"] > MAX_ACCUMULATED:  # they are held in memory together
+        raise ValueError(f"training.accumulate must be at most {MAX_ACCUMULATED}")
     if not 0 <= settings["label_smoothing"] < 1:
         raise ValueError(
             f"training.label_smoothing must be from 0 to below 1, not {settings['label_smoothing']}"

@@ -176,14 +176,11 @@ class Trainer:
 
     def _diverged(self, what: str) -> ValueError:
         saved = (self.checkpoints / "last.pt").is_file()
+        kept = f"the last good ones are in {self.checkpoints}" if saved else "none is saved yet"
         return ValueError(
             f"{what}: training has diverged. Start another with a smaller training.learning_rate, "
             "a longer training.warmup_steps, a smaller training.clip_norm or precision=fp32. "
-            + (
-                f"The last good checkpoints are in {self.checkpoints}"
-                if saved
-                else "None was saved"
-            )
+            f"Checkpoints: {kept}"
         )
 
     def _report(self, norm: float, tokens_per_second: float, bar: tqdm) -> None:
@@ -207,7 +204,9 @@ class Trainer:
         self._check_weights()
         progress, first = self.progress, self.processes.is_first
         scores = self.processes.tell(self.validate(progress.step) if first else None)
-        improved = math.isfinite(scores.loss) and scores.bleu > progress.best_bleu
+        if not math.isfinite(scores.loss):
+            raise self._diverged(f"the dev loss is not finite after step {progress.step}")
+        improved = scores.bleu > progress.best_bleu
         if improved:
             progress.best_bleu, progress.best_step = scores.bleu, progress.step
             progress.without_improvement = 0

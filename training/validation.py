@@ -86,6 +86,8 @@ class Validation:
         loss = negative_log_likelihood(
             model, self.src, self.tgt, self.batch_tokens, self.translator.device
         )
+        if not math.isfinite(loss):  # then there is nothing to choose a translation by
+            return Scores(loss, loss, 0.0, 0.0)
         begun = time.perf_counter()
         hypotheses = [t.text for t in self.translator.translate(dev.src, self.search)]
         seconds = time.perf_counter() - begun

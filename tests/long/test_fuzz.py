@@ -1,6 +1,7 @@
 """Everything that reads what people or the network give, against random and damaged input.
 
-FUZZ_MINUTES=10 python -m pytest tests/long/test_fuzz.py -s     (FUZZ_SEED: another series)
+FUZZ_MINUTES=10 python -m pytest tests/long/test_fuzz.py
+FUZZ_SEED=text: another series of inputs; FUZZ_TARGETS=train.py,evaluate.py: these alone
 
 Each target gets the same time. An input is drawn from a seed that a failure names; what a target
 may raise is exactly what cli.py turns into a message. At the end a table says how many inputs each
@@ -47,6 +48,7 @@ from training.trainer import Trainer
 
 MINUTES = float(os.environ.get("FUZZ_MINUTES", "10"))
 SERIES = os.environ.get("FUZZ_SEED", "0")
+ONLY = os.environ.get("FUZZ_TARGETS", "")  # names between commas
 SECONDS = 60  # that one input may take
 MEMORY = 3 << 30  # bytes of the process at its peak
 ROOT = Path(__file__).resolve().parents[2]
@@ -563,7 +565,7 @@ def test_whatever_is_read_is_used_or_refused_in_words(
         return fit(trainer)
 
     monkeypatch.setattr(Trainer, "fit", short)
-    all_targets = targets(place)
+    all_targets = {n: t for n, t in targets(place).items() if not ONLY or n in ONLY.split(",")}
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
     ends = time.monotonic() + 60 * MINUTES
     with bounded():
