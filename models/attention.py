@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from models.dropout import Dropout
 from models.seq2seq import masked_softmax, require
 
 KeysValues = tuple[Tensor, Tensor]  # each (batch, heads, length, d_model / heads)
@@ -61,7 +62,7 @@ class SubLayer(nn.Module):
         require(norm in ("pre", "post"), f"model.norm must be pre or post, not {norm!r}")
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         return self.norm(x) if self.pre else x

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from models.bahdanau_fast import attention_loop
+from models.dropout import Dropout
 from models.recurrent import DeepOutput, Hidden, InitialState, recurrent_layers, reverse
 from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax
 
@@ -36,7 +37,7 @@ class Bahdanau(Seq2Seq[BahdanauState]):
     ) -> None:
         super().__init__()
         self.cell = cell
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, embedding)
         self.tgt_embedding = nn.Embedding(tgt_vocab, embedding)
         self.forwards = recurrent_layers(cell, embedding, hidden, 1, dropout)

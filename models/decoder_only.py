@@ -28,6 +28,7 @@ from models.attention import (
     initialise,
     sinusoids,
 )
+from models.dropout import Dropout
 from models.seq2seq import (
     ALIGNMENT,
     AttentionMap,
@@ -107,7 +108,7 @@ class DecoderOnly(Seq2Seq[DecoderOnlyState]):
         )
         require(prefix in ("causal", "full"), f"model.prefix: causal or full, not {prefix!r}")
         self.prefix, self.alignment_layer = prefix, alignment_layer
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, d_model)
         self.tgt_embedding = nn.Embedding(tgt_vocab, d_model)
         self.language = nn.Embedding(2, d_model)  # of the source, of the target

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from models.dropout import Dropout
 from models.recurrent import Hidden, InitialState, last, recurrent_layers, reverse
 from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax, require
 
@@ -60,7 +61,7 @@ class Luong(Seq2Seq[LuongState]):
             "read from both ends are twice as long: model.bidirectional=false",
         )
         self.score, self.input_feeding = score, input_feeding
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, embedding)
         self.tgt_embedding = nn.Embedding(tgt_vocab, embedding)
         encoder = (cell, embedding, hidden, encoder_layers, dropout)

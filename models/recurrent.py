@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from models.dropout import Dropout
 from models.seq2seq import require
 
 Hidden = tuple[Tensor, ...]  # (h,) of a GRU or (h, cell) of an LSTM
@@ -63,7 +64,7 @@ class DeepOutput(nn.Module):
     ) -> None:
         super().__init__()
         self.combine = nn.Linear(hidden + embedding + context, 2 * embedding)  # U_o, V_o, C_o
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.W_o = nn.Linear(embedding, tgt_vocab)
 
     def forward(self, s: Tensor, embedded: Tensor, context: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from models.dropout import Dropout
 from models.recurrent import DeepOutput, Hidden, InitialState, last, recurrent_layers, reverse
 from models.seq2seq import DecoderState, Decoding, Seq2Seq
 
@@ -40,7 +41,7 @@ class RNN(Seq2Seq[RNNState]):
     ) -> None:
         super().__init__()
         self.reverse_source = reverse_source
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, embedding)
         self.tgt_embedding = nn.Embedding(tgt_vocab, embedding)
         self.encoder = recurrent_layers(cell, embedding, hidden, layers, dropout)

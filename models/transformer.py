@@ -22,6 +22,7 @@ from models.attention import (
     initialise,
     sinusoids,
 )
+from models.dropout import Dropout
 from models.seq2seq import ALIGNMENT, AttentionMap, DecoderState, Decoding, Seq2Seq, require
 
 
@@ -108,7 +109,7 @@ class Transformer(Seq2Seq[TransformerState]):
             f"model.alignment_layer must be from 1 to {decoder_layers}, not {alignment_layer}",
         )
         self.alignment_layer = alignment_layer
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.src_embedding = nn.Embedding(src_vocab, d_model)
         self.tgt_embedding = nn.Embedding(tgt_vocab, d_model)
         sizes = (d_model, heads, expansion * d_model, dropout, norm)

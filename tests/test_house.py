@@ -32,6 +32,7 @@ PAPERS = {path.stem for path in (ROOT / "models").glob("*.py")} - {
     "__init__",
     "seq2seq",
     "attention",
+    "dropout",
     "recurrent",
     "checkpoint",
 }
