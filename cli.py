@@ -19,6 +19,11 @@ from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+# in configs/: ${scaled:6000,${experiment.budget}} is a number of updates times a budget
+OmegaConf.register_new_resolver(
+    "scaled", lambda number, factor: max(1, round(number * factor)), replace=True
+)
+
 CONFIGS = Path(__file__).resolve().parent / "configs"
 MAX_MESSAGE = 2_000  # characters of an error
 MAX_SWEPT = 1_000  # values of a sweep whose types are checked beforehand

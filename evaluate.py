@@ -24,6 +24,7 @@ from decoding.run import Run
 from decoding.translator import Translation, Translator, use_threads
 from evaluation.bleu import scores
 from evaluation.figures import bleu_by_length_figure, save
+from evaluation.moses import moses_bleu
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +45,17 @@ def main(config: DictConfig) -> None:
     translations = translator.translate(corpus.src, search)
     seconds = time.perf_counter() - begun
     hypotheses = [translation.text for translation in translations]
+    references = [corpus.tgt, *corpus.extra_references]
     measured = scores(
         hypotheses,
-        [corpus.tgt, *corpus.extra_references],
+        references,
         corpus.src,
         edges=list(config.length_edges),
         minimum=config.length_minimum,
         ter=config.ter,
     )
+    if config.moses:
+        measured["moses_bleu"] = moses_bleu(hypotheses, references, source.languages[1])
     measured |= {
         "length_capped": sum(t.length_capped for t in translations),
         "unknown_tokens": sum(t.unknown_tokens for t in translations),

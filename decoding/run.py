@@ -5,6 +5,7 @@ or damaged: nothing that it names is called but a corpus of data/ and a model of
 """
 
 import importlib.util
+import json
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -60,6 +61,23 @@ class Run:
             raise ValueError(f"{path}: not YAML ({error})") from error
         _check(config, path)
         return config
+
+    @cached_property
+    def overrides(self) -> list[str]:
+        """What stood on the command line of the training; nothing where that is not kept."""
+        path = self.folder / "overrides.yaml"
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+            return []
+        return [str(line) for line in yaml.safe_load(path.read_text("utf-8")) or []]
+
+    @cached_property
+    def training(self) -> dict[str, Any]:
+        """training.json: seconds, machine and versions; nothing of a run that has none."""
+        try:
+            content = json.loads((self.folder / "training.json").read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return content if isinstance(content, dict) else {}
 
     @property
     def name(self) -> str:

@@ -15,9 +15,9 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from data.batching import Batch, TrainingBatches
-from data.tokenizer import PAD
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
+from training.loss import smoothed_cross_entropy
 from training.processes import ALONE, Processes
 from training.schedule import Schedule
 from training.signals import Stop, stop_signals
@@ -148,19 +148,10 @@ class Trainer:
         return total, tokens, norm
 
     def _loss(self, batch: Batch) -> Tensor:
-        """Cross-entropy with smoothed labels, summed over the real target tokens.
-
-        Smoothing gives label_smoothing evenly to the whole vocabulary (Szegedy et al. 2016, 7).
-        """
+        """Cross-entropy with smoothed labels, summed over the real target tokens."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             logits = self.model(batch.src, batch.src_mask, batch.tgt_in).logits
-        return nn.functional.cross_entropy(
-            logits.float().flatten(0, 1),
-            batch.tgt_out.flatten(),
-            ignore_index=PAD,
-            reduction="sum",
-            label_smoothing=self.label_smoothing,
-        )
+        return smoothed_cross_entropy(logits, batch.tgt_out, self.label_smoothing)
 
     def _skip(self) -> None:
         """A gradient that is not finite changes nothing; too many in a row end the training."""

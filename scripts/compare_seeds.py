@@ -1,0 +1,107 @@
+"""Compares models over seeds: mean and standard deviation of BLEU on several splits.
+
+python -m scripts.compare_seeds RUN RUN ... [--splits test,test_2017_flickr] [--results FILE.json]
+
+Runs that differ in nothing but their seed and name are one row. Each must have been evaluated
+(python evaluate.py run=RUN split=SPLIT); evaluated with moses=true it has that BLEU as well.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cli import command
+from decoding.results import write_results
+from decoding.run import Run
+from evaluation.tables import text_table
+
+METRICS = {"bleu": "BLEU", "moses_bleu": "Moses BLEU"}
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_intermixed_args(arguments)
+    runs = [Run(folder) for folder in options.runs]
+    splits = options.splits.split(",")
+    records = [_record(run, split) for run in runs for split in splits]
+    header, rows = _table(runs, splits, records)
+    print(text_table(header, rows))
+    if options.results:
+        write_results(options.results, header, rows, records, runs)
+        print(f"\nall numbers: {options.results}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.compare_seeds", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
+    parser.add_argument("--splits", default="test", help="between commas (default: test)")
+    parser.add_argument("--results", type=Path, help="writes table and numbers: FILE.json")
+    return parser
+
+
+def _record(run: Run, split: str) -> dict[str, Any]:
+    """The scores of one run on one split; FileNotFoundError says how to make them."""
+    path = run.folder / "evaluation" / split / "scores.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run.folder}: not evaluated on {split} yet; "
+            f"do so with: python evaluate.py run={run.folder} split={split}"
+        )
+    try:
+        scores = json.loads(path.read_text("utf-8"))
+        measured = {name: scores[name]["score"] for name in METRICS if name in scores}
+        signatures = {name: scores[name]["signature"] for name in measured}
+        parameters = scores["parameters"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}: not the scores of an evaluation ({error!r})") from error
+    seed = run.config.get("seed")
+    return {"run": run.name, "seed": seed, "split": split, "parameters": parameters} | {
+        **measured,
+        "signatures": signatures,
+    }
+
+
+def _table(
+    runs: Sequence[Run], splits: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[list[str]]]:
+    """One row for the runs that differ in seed and name alone."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        same = {key: value for key, value in run.config.items() if key not in ("seed", "name")}
+        groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
+    shown = {metric: name for metric, name in METRICS.items() if any(metric in r for r in records)}
+    header = ["model", "parameters", "seeds", "minutes"]
+    header += [f"{name}, {split}" for name in shown.values() for split in splits]
+    rows = []
+    for members in groups.values():
+        names = {run.name for run in members}
+        own = [record for record in records if record["run"] in names]
+        minutes = [run.training["seconds"] / 60 for run in members if "seconds" in run.training]
+        row = [
+            members[0].config["chosen"]["model"],
+            f"{own[0]['parameters']:,}",
+            ", ".join(str(run.config.get("seed")) for run in members),
+            f"{statistics.mean(minutes):.0f}" if minutes else "",
+        ]
+        for metric in shown:
+            for split in splits:
+                row.append(_mean([r[metric] for r in own if r["split"] == split and metric in r]))
+        rows.append(row)
+    return header, rows
+
+
+def _mean(values: Sequence[float]) -> str:
+    """Mean and sample standard deviation, as far as there are values for them."""
+    if not values:
+        return ""
+    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.1f}{spread}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""An experiment is reproduced by one command, which goes on where it was interrupted."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import toy
+from test_plot_scripts import failure
+from trainings import TINY
+
+from cli import check_overrides
+from scripts import reproduce
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def plan(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Makes small trainings the experiment."""
+    trainings = [("rnn", name, ["training.max_steps=10"]) for name in names]
+    show = ["scripts.plot_bleu_by_length", "--edges", "4", "--minimum", "1"]
+    small = reproduce.Plan("files", trainings, ["test", "dev"], ["ter=false"], show)
+    monkeypatch.setitem(reproduce.PLANS, "bottleneck", small)
+
+
+def ended(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as end:
+        reproduce.main(["bottleneck", *arguments])
+    return end.value.code
+
+
+def test_models_are_trained_evaluated_and_compared(monkeypatch, tmp_path, capfd) -> None:
+    pairs = toy.pairs(100)
+    files = toy.write(tmp_path, train=pairs[:60], dev=pairs[60:80], test=pairs[80:])
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "evaluate.py"):
+        (tmp_path / name).write_text(
+            f"import runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+            f"runpy.run_path({str(ROOT / name)!r}, run_name='__main__')\n"
+        )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("SEQ2SEQ_CORPORA", str(tmp_path / "corpora"))
+    plan(monkeypatch, "a")
+    tiny = [setting for setting in TINY if "max_steps" not in setting]
+    assert ended([*files, *tiny, "--name", "toy"]) == 0
+    assert "| sentences |" in capfd.readouterr().out
+    run = tmp_path / "runs/files/rnn/toy-a"
+    for split in ("test", "dev"):
+        assert (run / "evaluation" / split / "scores.json").is_file()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """The commands that are called; they leave the files that the real ones leave."""
+    called: list[list[str]] = []
+
+    def call(arguments: list[str], **_: object) -> subprocess.CompletedProcess:
+        arguments = arguments[1:]
+        called.append(arguments)
+        given = dict(a.split("=", 1) for a in arguments if "=" in a)
+        if given.get("name", "").endswith("bad"):
+            return subprocess.CompletedProcess(arguments, 1, "", "some lines\nerror: the reason")
+        if arguments[0] == "train.py":
+            file = tmp_path / f"runs/files/{given['model']}/{given['name']}/checkpoints/best.pt"
+        elif arguments[0] == "evaluate.py":
+            file = tmp_path / given["run"] / "evaluation" / given["split"] / "scores.json"
+        else:
+            return subprocess.CompletedProcess(arguments, 0)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or arguments[0] == "evaluate.py":
+            file.touch()
+        return subprocess.CompletedProcess(arguments, 0, "", "")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "POLL", 0.01)
+    monkeypatch.setattr(reproduce.subprocess, "run", call)
+    return called
+
+
+def test_what_is_there_is_not_done_again(calls, monkeypatch, tmp_path) -> None:
+    plan(monkeypatch, "a", "b")
+    assert ended(["data.x=y", "--budget", "0.5", "--results", "r.json"]) == 0
+    trained = [call for call in calls if call[0] == "train.py"]
+    common = ["+experiment=bottleneck", "model=rnn", "experiment.budget=0.5", "resume=auto"]
+    for call, name in zip(sorted(trained), ("a", "b"), strict=True):
+        assert {*common, f"name=bottleneck-{name}", "data.x=y"} <= set(call)
+    folders = ["runs/files/rnn/bottleneck-a", "runs/files/rnn/bottleneck-b"]
+    assert calls[-1][:4] == ["-m", "scripts.plot_bleu_by_length", *folders]
+    assert calls[-1][-2:] == ["--results", "r.json"]
+    assert sum(call[0] == "evaluate.py" for call in calls) == 4
+    calls.clear()
+    (tmp_path / folders[1] / "evaluation/dev/scores.json").unlink()
+    best = tmp_path / folders[0] / "checkpoints/best.pt"
+    later = time.time() + 100  # this model has been trained on since it was evaluated
+    os.utime(best, (later, later))
+    assert ended([]) == 0
+    evaluated = sorted(call[1:3] for call in calls if call[0] == "evaluate.py")
+    assert evaluated == [
+        [f"run={folders[0]}", "split=dev"],
+        [f"run={folders[0]}", "split=test"],
+        [f"run={folders[1]}", "split=dev"],
+    ]
+
+
+def test_a_model_that_cannot_be_trained_is_told_and_the_others_go_on(
+    calls, monkeypatch, capsys
+) -> None:
+    plan(monkeypatch, "bad", "good")
+    message = failure(reproduce.main, ["bottleneck"], capsys)
+    assert "train.py" in message and "name=bottleneck-bad" in message
+    assert "error: the reason" in message and "some lines" not in message
+    assert any(call[0] == "evaluate.py" and "bottleneck-good" in call[1] for call in calls)
+    assert not any("plot_bleu_by_length" in part for call in calls for part in call)
+
+
+def test_progress_is_the_share_of_updates_that_have_been_measured(tmp_path: Path) -> None:
+    job = reproduce.Job(tmp_path, [], {})
+    assert job.done == 0
+    (tmp_path / "config.yaml").write_text("training: {max_steps: 400}")
+    (tmp_path / "train.log").write_text("10:00 INFO a\n10:01 INFO step 100: loss 1\n")
+    assert job.done == 0.25
+    with (tmp_path / "train.log").open("a") as log:
+        log.write("10:02 INFO step 300: loss 1\n10:03 WARNING other\n")
+    assert job.done == 0.75
+
+
+def test_strange_arguments_are_refused(capsys) -> None:
+    assert "'nonsense'" in failure(reproduce.main, ["bottleneck", "nonsense"], capsys)
+    with pytest.raises(SystemExit):
+        reproduce.main(["unknown"])
+    assert "invalid choice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(reproduce.PLANS))
+def test_every_plan_is_an_experiment_that_can_be_composed(name: str) -> None:
+    """It would end the program, or raise an error, otherwise."""
+    for model, _, overrides in reproduce.PLANS[name].trainings:
+        check_overrides("train", [f"+experiment={name}", f"model={model}", *overrides])

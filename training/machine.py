@@ -1,0 +1,58 @@
+"""On what machine a training ran and how long: training.json in the run folder."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy")
+UNITS = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16")  # for matrix products
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """The processor with its units for matrix products, the GPU if it is used, torch's threads."""
+    able = torch.cpu.get_capabilities()
+    units = ", ".join(unit for unit in UNITS if able.get(unit))
+    return {
+        "processor": f"{able.get('cpu_name') or platform.processor()} ({units})",
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+    }
+
+
+@contextmanager
+def timed(folder: Path, device: torch.device) -> Iterator[None]:
+    """Adds what the context takes to the seconds in training.json, beside machine and versions.
+
+    A training that was killed leaves out the seconds since it was started last.
+    """
+    path, begun = folder / "training.json", time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds = _seconds(path) + time.perf_counter() - begun
+        about = {
+            "seconds": round(seconds, 1),
+            "machine": machine(device),
+            "versions": {"python": platform.python_version()}
+            | {name: version(name) for name in LIBRARIES},
+        }
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        os.replace(temporary, path)
+
+
+def _seconds(path: Path) -> float:
+    """What was written before; nothing where there is none, or it is damaged."""
+    try:
+        return max(0.0, float(json.loads(path.read_text("utf-8"))["seconds"]))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return 0.0
