@@ -12,10 +12,13 @@ FIGURE_3A := The agreement on the European Economic Area was signed in August 19
 export MALLOC_MMAP_THRESHOLD_ := 1073741824
 export MALLOC_TRIM_THRESHOLD_ := 1073741824
 
-.PHONY: help demo demo-runs test test-long lint format tensorboard clean-demo
+BUDGET ?= 1
+
+.PHONY: help demo demo-runs reproduce test test-long lint format tensorboard clean-demo
 
 help:
 	@echo "make demo         trains, evaluates and compares three models (under 10 minutes)"
+	@echo "make reproduce    the paper's figure 2 on the Bible: six models, hours (BUDGET=0.1: a tenth)"
 	@echo "make test         runs the tests"
 	@echo "make test-long    kills, hostile input and an hour of training: over an hour"
 	@echo "make lint         checks style and formatting"
@@ -57,6 +60,10 @@ $(ATTENTION)/alignments.json:
 	@if [ -d $(ATTENTION) ]; then $(PY) train.py resume=$(ATTENTION); \
 	else $(PY) train.py +experiment=alignments name=alignments; fi
 	@$(PY) -m scripts.score_alignments $(ATTENTION) --json $@
+
+# The paper's figure 2 on real text. Interrupted, it goes on where it stopped.
+reproduce: .venv/installed
+	@$(PY) -m scripts.reproduce bottleneck --budget $(BUDGET)
 
 test: .venv/installed-dev
 	$(PY) -m pytest -n 2

@@ -19,15 +19,20 @@ from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-# in configs/: ${scaled:6000,${experiment.budget}} is a number of updates times a budget
-OmegaConf.register_new_resolver(
-    "scaled", lambda number, factor: max(1, round(number * factor)), replace=True
-)
-
 CONFIGS = Path(__file__).resolve().parent / "configs"
 MAX_MESSAGE = 2_000  # characters of an error
 MAX_SWEPT = 1_000  # values of a sweep whose types are checked beforehand
 TRACEBACK = "HYDRA_FULL_ERROR"  # the environment variable that asks for tracebacks
+
+
+def scaled(number: int, budget: float) -> int:
+    """In configs/, ${scaled:6000,${experiment.budget}}: a number of updates times a budget."""
+    if type(budget) not in (int, float) or not 0 < budget < math.inf:
+        raise ValueError(f"experiment.budget must be a number above 0, not {budget!r}")
+    return max(1, round(number * budget))
+
+
+OmegaConf.register_new_resolver("scaled", scaled, replace=True)
 
 
 def command(main: Callable[..., None]) -> Callable[..., None]:

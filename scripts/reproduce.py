@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     """An experiment: what is trained, how it is evaluated, and what shows the result."""
 
     data: str
-    trainings: Sequence[tuple[str, str, Sequence[str]]]  # model, name, overrides of train.py
+    trainings: Sequence[tuple[str, str, Sequence[str]]]  # model, name, overrides beside these two
     splits: Sequence[str]
     evaluation: Sequence[str]  # overrides of evaluate.py
     show: Sequence[str]  # a module of scripts/ and its options; the runs are put after them
@@ -39,7 +39,7 @@ PLANS = {
     "bottleneck": Plan(
         "bible",
         [
-            (model, name, words)
+            (model, name, ["+experiment=bottleneck", *words])
             for name, words in (("all", []), ("30", ["data.max_train_words=30"]))
             for model in ("rnn", "bahdanau", "transformer")
         ],
@@ -50,9 +50,12 @@ PLANS = {
     "multi30k": Plan(
         "multi30k",
         [
-            (model, f"seed{seed}", [f"seed={seed}"])
+            (model, f"seed{seed}", [f"+experiment={experiment}", f"seed={seed}"])
             for seed in (1, 2, 3)
-            for model in ("transformer", "bahdanau")
+            for model, experiment in (
+                ("transformer", "multi30k_transformer"),
+                ("bahdanau", "multi30k"),
+            )
         ],
         ["test", "test_2017_flickr", "test_2017_mscoco"],
         ["ter=false", "moses=true"],
@@ -131,9 +134,9 @@ def _jobs(options: argparse.Namespace, plan: Plan) -> Iterator[Job]:
         name = f"{options.name or options.experiment}-{name}"
         folder = RUNS / data / model / name
         train = [
-            *(f"+experiment={options.experiment}", f"model={model}", f"name={name}"),
-            *(f"experiment.budget={options.budget:g}", "resume=auto"),
             *overrides,
+            *(f"model={model}", f"name={name}", f"experiment.budget={options.budget:g}"),
+            "resume=auto",
             *options.overrides,
         ]
         evaluate = {split: [*plan.evaluation, "threads=1"] for split in plan.splits}

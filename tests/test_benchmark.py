@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import train
 from cli import CONFIGS
+from data.batching import TokenArray
 from data.corpus import ParallelCorpus
 from data.tokenizer import learn_pair
 from decoding import cost as decoding_cost
@@ -49,7 +50,8 @@ def trainer(text: tuple[Path, Path], tmp_path: Path) -> Trainer:
         config = compose("train", [*overrides, "training.batch_tokens=100", "threads=1"])
     src, tgt = (path.read_text().splitlines() for path in text)
     pair = learn_pair(src, tgt, **config.tokenizer, cache=tmp_path)
-    parts = train.parts_of(config, ParallelCorpus(src, tgt), pair)
+    arrays = tuple(TokenArray(t.encode(side)) for t, side in zip(pair, (src, tgt), strict=True))
+    parts = train.parts_of(config, arrays, pair)
     dev = ParallelCorpus(src[:1], tgt[:1])
     return train.trainer_of(config, parts, dev, pair, tmp_path, writer=None)
 
@@ -122,6 +124,7 @@ def test_the_kinds_of_work_add_up_to_the_whole(trainer: Trainer) -> None:
         ("aten::_log_softmax", "cross-entropy"),
         ("aten::nll_loss_backward", "cross-entropy"),
         ("aten::bernoulli_", "dropout"),
+        ("aten::random_", "dropout"),
         ("aten::native_layer_norm_backward", "layer norm"),
         ("aten::_fused_adamw_", "optimiser"),
         ("Optimizer.step#AdamW.step", "optimiser"),

@@ -10,7 +10,7 @@ import toy
 from test_plot_scripts import failure
 from trainings import TINY
 
-from cli import check_overrides
+from cli import check_overrides, scaled
 from scripts import reproduce
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def plan(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Makes small trainings the experiment."""
-    trainings = [("rnn", name, ["training.max_steps=10"]) for name in names]
+    short = ["+experiment=bottleneck", "training.max_steps=10"]
+    trainings = [("rnn", name, short) for name in names]
     show = ["scripts.plot_bleu_by_length", "--edges", "4", "--minimum", "1"]
     small = reproduce.Plan("files", trainings, ["test", "dev"], ["ter=false"], show)
     monkeypatch.setitem(reproduce.PLANS, "bottleneck", small)
@@ -136,4 +137,17 @@ def test_strange_arguments_are_refused(capsys) -> None:
 def test_every_plan_is_an_experiment_that_can_be_composed(name: str) -> None:
     """It would end the program, or raise an error, otherwise."""
     for model, _, overrides in reproduce.PLANS[name].trainings:
-        check_overrides("train", [f"+experiment={name}", f"model={model}", *overrides])
+        check_overrides("train", [*overrides, f"model={model}", "experiment.budget=0.1"])
+
+
+def test_a_budget_is_a_factor_of_the_updates() -> None:
+    assert [scaled(6000, budget) for budget in (1, 1.0, 0.25, 2, 1e-9)] == [
+        6000,
+        6000,
+        1500,
+        12000,
+        1,
+    ]
+    for budget in (0, -1, float("inf"), float("nan"), "x", None, True):
+        with pytest.raises(ValueError, match=r"experiment\.budget must be a number above 0"):
+            scaled(6000, budget)

@@ -20,8 +20,8 @@ from training.trainer import Trainer
 # The kinds of work, each with parts of the names of torch's operations; the first that fits counts.
 KINDS = {
     "matrix products": ("::mm", "::addmm", "::bmm", "::baddbmm", "linear", "mkldnn", "::dot"),
-    "dropout": ("dropout", "bernoulli"),
-    "cross-entropy": ("log_softmax", "nll_loss", "cross_entropy"),
+    "dropout": ("dropout", "bernoulli", "random_", "aten::ge"),
+    "cross-entropy": ("log_softmax", "nll_loss", "cross_entropy", "::exp_", "scatter_add"),
     "attention softmax": ("softmax", "masked_fill", "scaled_dot_product", "flash_attention"),
     "layer norm": ("layer_norm",),
     "embeddings": ("embedding", "index_select"),
