@@ -6,7 +6,7 @@ python train.py resume=runs/bible/bahdanau/NAME  goes on exactly where that run 
 
 import logging
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from cli import check_types, hydra_command
 from data.batching import TokenArray, TrainingBatches
 from data.corpus import ParallelCorpus
 from data.download import corpora_root
+from data.prepared import prepare, tokens
 from data.tokenizer import Tokenizer, learn_pair
 from decoding.run import Run, corpus_of
 from decoding.translator import Search, Translator, device_of, search_of, use_threads
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training import run_folder
+from training.machine import timed
 from training.optimizer import optimizer_of
 from training.processes import ALONE, Processes, join_processes
 from training.run_folder import RUNS, RunLog
@@ -49,7 +51,8 @@ def main(config: DictConfig) -> None:
         _describe(trainer)
         go_on = f"python train.py resume={trainer.folder}"
         try:
-            progress = trainer.fit()
+            with timed(trainer.folder, trainer.device) if processes.is_first else nullcontext():
+                progress = trainer.fit()
         except Stop as stop:
             log.info("stopped and saved; go on with: %s", go_on)
             sys.exit(128 + stop.signal_number)  # as the shell says it
@@ -68,9 +71,7 @@ def _start(config: DictConfig, processes: Processes, run_log: RunLog, held: Exit
     if processes.is_first:
         run_folder.new_folder(*place)  # or it would be refused only when all the rest is done
     with processes.first_before_others():
-        train, dev = _corpus(config)
-        cache = corpora_root() / "vocabularies"
-        tokenizers = learn_pair(train.src, train.tgt, **config.tokenizer, cache=cache)
+        train, dev, tokenizers = data_of(config)
     parts = parts_of(config, train, tokenizers, processes)
     folder, writer = None, None
     if processes.is_first:
@@ -104,13 +105,13 @@ def _go_on(
         held.enter_context(run_folder.locked(run.folder))
     last = run.folder / "checkpoints" / "last.pt"
     state = checkpoints.load(last) if last.is_file() else None
-    with processes.first_before_others():
-        train, dev = _corpus(config)
     tokenizers = run.tokenizers()
     if state:
         checkpoints.check_vocabularies(last, state, [t.digest for t in tokenizers])
         if not {"optimizer", "batches", "random", "progress"} <= state.keys():
             raise ValueError(f"{last}: has weights alone, from which training cannot go on")
+    with processes.first_before_others():
+        train, dev, _ = data_of(config, tokenizers)
     parts = parts_of(config, train, tokenizers, processes)
     writer = None
     if processes.is_first:
@@ -128,6 +129,24 @@ def _go_on(
     return trainer
 
 
+class _Data(NamedTuple):
+    """What a training learns from."""
+
+    train: tuple[TokenArray, TokenArray]
+    dev: ParallelCorpus
+    tokenizers: tuple[Tokenizer, Tokenizer]
+
+
+def data_of(config: DictConfig, tokenizers: tuple[Tokenizer, Tokenizer] | None = None) -> _Data:
+    """Training tokens, dev pairs, vocabularies (learnt if not given), found if made before."""
+    src, tgt, dev = prepare(corpus_of(OmegaConf.to_container(config.data, resolve=True)))
+    log.info("%d training pairs, %d dev pairs", len(src), len(dev))
+    if tokenizers is None:
+        cache = corpora_root() / "vocabularies"
+        tokenizers = learn_pair(src, tgt, **config.tokenizer, cache=cache)
+    return _Data((tokens(src, tokenizers[0]), tokens(tgt, tokenizers[1])), dev, tokenizers)
+
+
 class _Parts(NamedTuple):
     """What a training is made of."""
 
@@ -140,14 +159,6 @@ class _Parts(NamedTuple):
     bf16: bool
 
 
-def _corpus(config: DictConfig) -> tuple[ParallelCorpus, ParallelCorpus]:
-    """The training and dev pairs."""
-    corpus = corpus_of(OmegaConf.to_container(config.data, resolve=True))
-    train, dev = corpus.load("train"), corpus.load("dev")
-    log.info("%d training pairs, %d dev pairs", len(train), len(dev))
-    return train, dev
-
-
 def _make_paths_absolute(data: DictConfig) -> None:
     """Files given relative to here are found again when the run is resumed from elsewhere."""
     for key, value in data.items():
@@ -158,7 +169,7 @@ def _make_paths_absolute(data: DictConfig) -> None:
 
 def parts_of(
     config: DictConfig,
-    train: ParallelCorpus,
+    train: tuple[TokenArray, TokenArray],
     tokenizers: tuple[Tokenizer, Tokenizer],
     processes: Processes = ALONE,
 ) -> _Parts:
@@ -170,14 +181,9 @@ def parts_of(
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
     device = device_of(processes.device(config.device))
     model.to(device)
-    sides = zip(tokenizers, (train.src, train.tgt), strict=True)
     return _Parts(
         model,
-        TrainingBatches(
-            *(TokenArray(tokenizer.encode(side)) for tokenizer, side in sides),
-            batch_tokens=settings.batch_tokens,
-            seed=config.seed,
-        ),
+        TrainingBatches(*train, batch_tokens=settings.batch_tokens, seed=config.seed),
         optimizer_of(OmegaConf.to_container(settings.optimizer, resolve=True), model.parameters()),
         schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
         search_of(OmegaConf.to_container(config.search, resolve=True)),

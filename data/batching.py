@@ -1,8 +1,9 @@
 """Token ids become padded batches of sentence pairs of similar length, within a token budget."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from data.tokenizer import BOS, EOS, PAD
 
 LENGTH_STEP = 4  # padded lengths are multiples of this, and
 ROWS_STEP = 8  # numbers of rows of that: few distinct shapes, which matrix libraries prepare once
+WINDOW = 1 << 20  # most training pairs that are sorted by length at once
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +56,34 @@ class TokenArray:
         self.starts = np.concatenate([[0], self.lengths.cumsum()])
         self.tokens = np.fromiter((t for s in sentences for t in s), np.int32, self.starts[-1])
 
+    @classmethod
+    def mapped(cls, folder: Path, dtype: type[np.integer]) -> "TokenArray":
+        """What `write_tokens` has written, read from the files as it is needed."""
+        array = cls([])
+        array.tokens = np.asarray(np.memmap(folder / "tokens", dtype, "r"))
+        array.starts = np.asarray(np.memmap(folder / "starts", np.int64, "r"))
+        array.lengths = np.diff(array.starts).astype(np.int32)
+        return array
+
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, sentence: int) -> np.ndarray:
         return self.tokens[self.starts[sentence] : self.starts[sentence + 1]]
+
+
+def write_tokens(
+    chunks: Iterable[Sequence[Sequence[int]]], folder: Path, dtype: type[np.integer]
+) -> None:
+    """Writes the tokens of sentences, given some at a time, and where each sentence begins."""
+    written = 0
+    with (folder / "tokens").open("wb") as tokens, (folder / "starts").open("wb") as starts:
+        starts.write(np.zeros(1, np.int64))
+        for chunk in chunks:
+            array = TokenArray(chunk)
+            tokens.write(array.tokens.astype(dtype))
+            starts.write(array.starts[1:] + written)
+            written += len(array.tokens)
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray], step: int = 1) -> Tensor:
@@ -86,10 +111,12 @@ def by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """
     padded = -(-lengths // LENGTH_STEP) * LENGTH_STEP
     order = np.lexsort(padded.T)
+    longer = padded.max(axis=1)[order]
     groups, begin = [], 0
     while begin < len(order):
         # lengths only nearly grow along the order: take rows while the longest of them fits
-        longest = np.maximum.accumulate(padded[order[begin : begin + batch_tokens]].max(axis=1))
+        most = batch_tokens // longer[begin]
+        longest = np.maximum.accumulate(longer[begin : begin + most])
         rows = int(np.searchsorted(longest * np.arange(1, len(longest) + 1), batch_tokens, "right"))
         rows = max(1, rows - rows % ROWS_STEP if rows > ROWS_STEP else rows)
         groups.append(order[begin : begin + rows])
@@ -100,15 +127,17 @@ def by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
 class TrainingBatches:
     """An endless stream of batches; a new order each epoch; its position can be saved.
 
-    An epoch holds each pair exactly once. The order depends on the seed and the epoch alone, so
-    that (epoch, position) is all there is to remember.
+    An epoch holds each pair exactly once, in an order drawn over all of them and cut into windows
+    of at most WINDOW pairs. Within a window, which is sorted when it begins, pairs of similar
+    length form batches, and these come in an order drawn again. All of it depends on the seed and
+    the epoch alone, so that (epoch, window, position) is all there is to remember.
     """
 
     def __init__(self, src: TokenArray, tgt: TokenArray, *, batch_tokens: int, seed: int) -> None:
         """Raises ValueError if no pair fits into batch_tokens; longer pairs are left out."""
         self.src, self.tgt, self.batch_tokens, self.seed = src, tgt, batch_tokens, seed
-        self.lengths = np.stack([src.lengths, tgt.lengths], axis=1) + 1  # EOS
-        padded = -(-self.lengths.max(axis=1) // LENGTH_STEP) * LENGTH_STEP
+        longest = np.maximum(src.lengths, tgt.lengths) + 1  # EOS
+        padded = -(-longest // LENGTH_STEP) * LENGTH_STEP
         self.usable = np.flatnonzero(padded <= batch_tokens)
         if len(self.usable) == 0:
             raise ValueError(
@@ -121,13 +150,16 @@ class TrainingBatches:
                 len(src) - len(self.usable),
                 batch_tokens,
             )
-        self.epoch, self.position = 0, 0
-        self.order = self._order(0)
+        self.windows = -(-len(self.usable) // WINDOW)
+        self.epoch, self.window, self.position = 0, 0, 0
+        self.order = self._order()
 
-    def _order(self, epoch: int) -> list[np.ndarray]:
-        random = np.random.default_rng([self.seed, epoch])
-        shuffled = random.permutation(self.usable)
-        groups = [shuffled[g] for g in by_length(self.lengths[shuffled], self.batch_tokens)]
+    def _order(self) -> list[np.ndarray]:
+        """The batches of the present window, as the numbers of their pairs."""
+        random = np.random.default_rng([self.seed, self.epoch])
+        pairs = np.array_split(random.permutation(self.usable), self.windows)[self.window]
+        lengths = np.stack([self.src.lengths[pairs], self.tgt.lengths[pairs]], axis=1) + 1
+        groups = [pairs[group] for group in by_length(lengths, self.batch_tokens)]
         return [groups[i] for i in random.permutation(len(groups))]
 
     def __iter__(self) -> Iterator[Batch]:
@@ -135,22 +167,29 @@ class TrainingBatches:
 
     def __next__(self) -> Batch:
         if self.position == len(self.order):
-            self.epoch, self.position = self.epoch + 1, 0
-            self.order = self._order(self.epoch)
+            following = self.epoch * self.windows + self.window + 1
+            self.epoch, self.window = divmod(following, self.windows)
+            self.position, self.order = 0, self._order()
         pairs = self.order[self.position]
         self.position += 1
         return collate([self.src[i] for i in pairs], [self.tgt[i] for i in pairs], LENGTH_STEP)
 
     def state_dict(self) -> dict[str, int]:
-        return {"epoch": self.epoch, "position": self.position}
+        return {"epoch": self.epoch, "window": self.window, "position": self.position}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        self.epoch, self.position = state["epoch"], state["position"]
-        self.order = self._order(self.epoch)
-        if not 0 <= self.position <= len(self.order):
+        if "window" not in state and self.windows > 1:
             raise ValueError(
-                f"training stopped after {self.position} batches of an epoch, but an epoch has"
-                f" {len(self.order)}: has the training text changed?"
+                f"the checkpoint is older than the order in which over {WINDOW:,} pairs are now"
+                " trained on: going on from it would repeat some and miss others"
+            )
+        self.epoch, self.position = state["epoch"], state["position"]
+        self.window = state.get("window", 0)
+        self.order = self._order() if 0 <= self.window < self.windows else []
+        if not 0 <= self.position <= len(self.order) or not self.order:
+            raise ValueError(
+                f"training stopped after {self.position} batches of part {self.window} of an epoch,"
+                f" but there are {len(self.order)}: has the training text changed?"
             )
 
 

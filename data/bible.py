@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from data.corpus import Pair, read_lines, source_key, split_of
-from data.download import BY_HAND, verify
-from data.sources import Published, locate
+from data.corpus import Pair, source_key, split_of
+from data.download import BY_HAND, locate, verify
+from data.sources import Published
+from data.text import read_lines
 
 logger = logging.getLogger(__name__)
 

@@ -8,26 +8,22 @@ The rules that everything downstream relies on:
 - automatic splits hash the source (`split_of`), so that all pairs of one source share a split.
 """
 
-import gzip
 import hashlib
 import logging
-import math
 import re
 import unicodedata
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from tqdm import tqdm
 
-from data.archive import MAX_RATIO, unpacked_limit
 from data.joining import MAX_JOIN, joined
+from data.text import count_lines, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +31,6 @@ logger = logging.getLogger(__name__)
 APOSTROPHES = "\u2019\u2018\u201b\u02bc\uff07\u00b4"
 
 MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe format (UAX 15, section 13)
-MAX_LINE_BYTES = 1 << 24  # of a text: a longer line is no sentence
 
 # No combining mark comes before U+0300. Written as one and more: so it is searched faster.
 _MAY_BE_MARKS = re.compile(rf"[\u0300-\U0010ffff][\u0300-\U0010ffff]{{{MAX_MARKS}}}")
@@ -146,48 +141,6 @@ def overlap(first: Iterable[str], second: Iterable[str]) -> int:
     return sum(source_key(sentence) in keys for sentence in second)
 
 
-def open_binary(path: Path) -> BinaryIO:
-    """The file's bytes, unpacked when its name ends in .gz."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 text file (or .gz) without their ends; "\\n" alone ends a line.
-
-    Raises ValueError for bytes that are not UTF-8, and where lines or unpacked files are so long
-    that they would fill the memory (MAX_LINE_BYTES, `unpacked_limit`).
-    """
-    with open_binary(path) as stream:
-        left = unpacked_limit(path.stat().st_size) if path.suffix == ".gz" else math.inf
-        try:
-            lines = iter(partial(stream.readline, MAX_LINE_BYTES + 1), b"")
-            for number, line in enumerate(lines, start=1):
-                left -= len(line)
-                if len(line) > MAX_LINE_BYTES:
-                    raise ValueError(f"{path}, line {number}: over {MAX_LINE_BYTES:,} bytes long")
-                if left < 0:
-                    raise ValueError(
-                        f"{path}, line {number}: unpacks to over {MAX_RATIO} times its size;"
-                        " if it is meant to, unpack it yourself"
-                    )
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield text.removesuffix("\n").replace("\r", "")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x});"
-                " convert the file, for example with iconv -t UTF-8"
-            ) from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path}: damaged or cut-off gzip file ({error})") from None
-
-
-def count_lines(path: Path) -> int:
-    """The number of lines; a last line without an end counts."""
-    return sum(1 for _ in read_lines(path))
-
-
 def read_parallel(src: Path, tgt: Path) -> Iterator[Pair]:
     """The pairs of two files of the same number of lines, in bounded memory."""
     src_count, tgt_count = count_lines(src), count_lines(tgt)
@@ -245,6 +198,7 @@ class Corpus(ABC):
     join: int = 1  # up to so many consecutive pairs are joined to one; likewise
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+    normal: ClassVar[bool] = False  # whether `read` gives text that `clean` would not change
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -263,10 +217,17 @@ class Corpus(ABC):
 
     @abstractmethod
     def read(self, split: str) -> Iterable[Pair]:
-        """The pairs of a split as they stand in the source; `load` cleans them."""
+        """The pairs of a split as they stand in the source; `stream` cleans them."""
 
-    def load(self, split: str) -> ParallelCorpus:
-        """The pairs of a split, cleaned and normalised; limits apply to training pairs only."""
+    def origins(self) -> Iterable[Path]:
+        """The files that are read for the splits; none where the pairs are generated."""
+        return ()
+
+    def stream(self, split: str) -> Iterator[Pair]:
+        """The pairs of a split one by one, cleaned and normalised, in bounded memory.
+
+        Limits apply to training pairs only. What was dropped is logged at the end.
+        """
         name = type(self).__name__.lower()
         if split not in self.splits:
             raise ValueError(f"{name} has no split {split!r}; it has {', '.join(self.splits)}")
@@ -274,17 +235,24 @@ class Corpus(ABC):
         dropped: Counter[str] = Counter()
         raw = tqdm(self.read(split), f"{name} {split}", unit=" pairs", leave=False, disable=None)
         max_words = self.max_train_words if train else None
-        cleaned = clean(raw, max_words if self.join == 1 else None, dropped)
+        limit = max_words if self.join == 1 else None
+        cleaned = raw if self.normal and limit is None else clean(raw, limit, dropped)
         if self.reverse:
             cleaned = self._reversed(cleaned, split, dropped)
         if self.join > 1:
             cleaned = clean(joined(cleaned, self.join, split), max_words, dropped)
-        pairs = list(islice(cleaned, self.max_pairs if train else None))
+        count = 0
+        for pair in islice(cleaned, self.max_pairs if train else None):
+            count += 1
+            yield pair
         reasons = "".join(f", {count} {reason}" for reason, count in dropped.items())
-        if not pairs:
+        if not count:
             raise ValueError(f"{name} {split}: no pair left to use (dropped{reasons or ': none'})")
-        logger.info("%s %s: %d pairs (dropped%s)", name, split, len(pairs), reasons or ": none")
-        src, tgt, links, extras = map(list, zip(*pairs, strict=True))
+        logger.info("%s %s: %d pairs (dropped%s)", name, split, count, reasons or ": none")
+
+    def load(self, split: str) -> ParallelCorpus:
+        """The pairs of a split, in memory."""
+        src, tgt, links, extras = map(list, zip(*self.stream(split), strict=True))
         return ParallelCorpus(
             src,
             tgt,

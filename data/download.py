@@ -40,6 +40,20 @@ def corpora_root() -> Path:
     ).absolute()
 
 
+def locate(folder: Path, *names: str) -> Path:
+    """The one file of `folder`, or of the folders below it, that has one of the names."""
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    for name in names:
+        found = [path for path in sorted(folder.rglob(name)) if "__MACOSX" not in path.parts]
+        if len(found) > 1:
+            raise ValueError(f"{folder} holds {len(found)} files called {name}; name one folder")
+        if found:
+            return found[0]
+    raise FileNotFoundError(f"{folder} holds no {names[0]}. {BY_HAND}")
+
+
 def sha256_of(path: Path) -> str:
     """The file's SHA-256 as hexadecimal digits."""
     with path.open("rb") as stream:
@@ -145,7 +159,7 @@ def _lock(path: Path) -> Iterator[bool]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info("waiting for another process that is fetching the same corpus")
+            logger.info("waiting for another process that fetches or prepares the same corpus")
             fcntl.flock(stream, fcntl.LOCK_EX)
         except OSError:  # the final rename still decides
             yield False
@@ -153,20 +167,24 @@ def _lock(path: Path) -> Iterator[bool]:
         yield True
 
 
-def arrive(target: Path, fill: Callable[[Path, Path], None]) -> Path:
-    """The folder `target`, made by `fill(downloads, ready)` unless it is already there.
+def arrive(
+    target: Path,
+    fill: Callable[[Path, Path], None],
+    is_whole: Callable[[Path], bool] = Path.is_dir,
+) -> Path:
+    """The folder `target`, made by `fill(downloads, ready)` unless it is already there, whole.
 
     `fill` fetches into `downloads`, which stays for the next attempt when a transfer breaks off
     (OSError), and leaves the corpus in `ready`, which becomes `target`. Contents that turn out to
     be wrong (ValueError) are deleted, downloads included.
     """
-    if target.is_dir():
+    if is_whole(target):
         return target
     incoming = target.parent / ".incoming"
     incoming.mkdir(parents=True, exist_ok=True)
     downloads = incoming / target.name
     with _lock(incoming / f"{target.name}.lock") as alone:
-        if target.is_dir():
+        if is_whole(target):
             return target
         for killed in incoming.glob(f"{target.name}.tmp*") if alone else ():
             shutil.rmtree(killed)
@@ -179,9 +197,11 @@ def arrive(target: Path, fill: Callable[[Path, Path], None]) -> Path:
                 shutil.rmtree(downloads, ignore_errors=True)
                 raise
             try:
+                if target.exists() and not is_whole(target):
+                    target.rename(Path(scratch) / "damaged")
                 ready.rename(target)
             except OSError:
-                if not target.is_dir():  # without locks another process may have been first
+                if not is_whole(target):  # without locks another process may have been first
                     raise
         shutil.rmtree(downloads, ignore_errors=True)
     return target

@@ -7,9 +7,10 @@ A published corpus is fetched once into `corpora_root()/NAME` and read from ther
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
@@ -18,16 +19,14 @@ from data.archive import unpack
 from data.corpus import (
     Corpus,
     Pair,
-    ParallelCorpus,
-    count_lines,
     overlap,
-    read_lines,
     read_parallel,
     read_tsv,
     source_key,
     split_of,
 )
-from data.download import BY_HAND, arrive, corpora_root, fetch, sha256_of
+from data.download import BY_HAND, arrive, corpora_root, fetch, locate, sha256_of
+from data.text import count_lines, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -44,20 +43,6 @@ MULTI30K_SHA256 = {
     "test_2017_mscoco.en.gz": "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58",
     "test_2017_mscoco.fr.gz": "754f3072ba9f124569ba5258b32730fc1d214bbf8e0c6dfb2b74401676220db0",
 }
-
-
-def locate(folder: Path, *names: str) -> Path:
-    """The one file of `folder`, or of the folders below it, that has one of the names."""
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    for name in names:
-        found = [path for path in sorted(folder.rglob(name)) if "__MACOSX" not in path.parts]
-        if len(found) > 1:
-            raise ValueError(f"{folder} holds {len(found)} files called {name}; name one folder")
-        if found:
-            return found[0]
-    raise FileNotFoundError(f"{folder} holds no {names[0]}. {BY_HAND}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +85,9 @@ class Published(Corpus):
         if not path.is_file():
             raise FileNotFoundError(f"data.source: no file or folder {path}")
         return self._from_archive(path)
+
+    def origins(self) -> list[Path]:
+        return [path for path in self.folder().rglob("*") if self.wanted(path.name)]
 
     def mirrored(self, url: str) -> list[str]:
         """What to fetch for a `data.source` that is a URL."""
@@ -263,6 +251,10 @@ class Files(Corpus):
             raise FileNotFoundError(f"data.{key}: no file {path}")
         return path
 
+    def origins(self) -> list[Path]:
+        keys = ["tsv", *(f"{split}_{side}" for split in self.splits for side in ("src", "tgt"))]
+        return [self.path(key) for key in keys if getattr(self, key) is not None]
+
     def read(self, split: str) -> Iterator[Pair]:
         if split != "train" and self.given(split):
             yield from read_parallel(self.path(f"{split}_src"), self.path(f"{split}_tgt"))
@@ -280,20 +272,23 @@ class Files(Corpus):
             if split_of(source_key(pair.src), **shares) == split:
                 yield pair
 
-    def load(self, split: str) -> ParallelCorpus:
-        corpus = super().load(split)
-        if split == "train":
-            apart = replace(self, join=1)  # a sentence inside a passage would not be found
-            apart._report_overlap(Corpus.load(apart, split) if self.join > 1 else corpus)
-        return corpus
+    def stream(self, split: str) -> Iterator[Pair]:
+        pairs, train = super().stream(split), split == "train"
+        yield from self._overlap_reported(pairs) if train and self.join == 1 else pairs
+        if train and self.join > 1:  # a sentence inside a passage would not be found
+            deque(replace(self, join=1).stream(split), maxlen=0)
 
-    def _report_overlap(self, train: ParallelCorpus) -> None:
-        """Warns of sources that stand in two splits; those drawn here never do."""
-        texts = {"train": train.src}
-        for split in ("dev", "test"):
-            if not self.given(split):
-                continue
-            held_out = super().load(split).src
+    def _overlap_reported(self, train: Iterable[Pair]) -> Iterator[Pair]:
+        """The pairs; then warns of sources that stand in two splits. Those drawn here never do."""
+        given = {split: self.load(split).src for split in ("dev", "test") if self.given(split)}
+        keys = set(map(source_key, chain(*given.values())))
+        also = set()  # training sources that are held out
+        for pair in train:
+            if keys and source_key(pair.src) in keys:
+                also.add(pair.src)
+            yield pair
+        texts: dict[str, Iterable[str]] = {"train": also}
+        for split, held_out in given.items():
             for other, sources in texts.items():
                 count = overlap(sources, held_out)
                 level = logging.WARNING if count else logging.INFO

@@ -11,10 +11,13 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import sentencepiece
+
+from data.text import TextFile, digest_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPACE = "\u2581"  # "▁": SentencePiece's sign for a space, and a space where it stands in a text
@@ -23,6 +26,8 @@ TYPES = ("bpe", "unigram", "char", "word")
 MAX_LINE_BYTES = 16_384  # longer ones,
 MAX_WORD_BYTES = 4_096  # for type word those with a longer word,
 RESERVED = "\u2585"  # and those with this character, by which SentencePiece marks the unknown
+VERSION = sentencepiece.__version__
+MAX_SENTENCES = 1_000_000  # that a vocabulary is learnt from; of more, an even sample
 MAX_SIZE = 1_000_000  # pieces; SentencePiece does not come to an end on sizes near 2^31
 
 log = logging.getLogger(__name__)
@@ -79,15 +84,18 @@ class Tokenizer:
         return [self._processor.id_to_piece(token) for token in tokens]
 
 
-def learn(sentences: Iterable[str], *, type: str, size: int) -> Tokenizer:
-    """Learns a vocabulary of `size` pieces; ValueError says which sizes the text supports."""
+def learn(*texts: Sequence[str] | TextFile, type: str, size: int) -> Tokenizer:
+    """Learns a vocabulary of `size` pieces; ValueError says which sizes the text supports.
+
+    Of more than 1,000,000 sentences it is learnt from an even `sample`, the same each time.
+    """
     if type not in TYPES:
         raise ValueError(f"tokenizer.type must be one of {', '.join(TYPES)}, not {type!r}")
     if not 1 <= size <= MAX_SIZE:
         bound = "at least 1" if size < 1 else f"at most {MAX_SIZE:,}"
         raise ValueError(f"tokenizer.size must be {bound}, not {size}")
     model = io.BytesIO()
-    text = _learnable(sentences, type)
+    text = _learnable(sample(*texts), type)
     if type in ("char", "word"):
         size = _at_most(size, text, type)
     try:
@@ -109,6 +117,14 @@ def learn(sentences: Iterable[str], *, type: str, size: int) -> Tokenizer:
         return Tokenizer(model.getvalue())
     except RuntimeError as error:
         raise ValueError(_explain(str(error), size, text)) from error
+
+
+def sample(*texts: Sequence[str] | TextFile) -> Iterator[str]:
+    """All sentences of the texts; of more than MAX_SENTENCES, so many, evenly spaced."""
+    count = sum(map(len, texts))
+    for number, sentence in enumerate(chain(*texts)):
+        if number * MAX_SENTENCES % count < MAX_SENTENCES:
+            yield sentence
 
 
 def _learnable(sentences: Iterable[str], type: str) -> list[str]:
@@ -133,11 +149,17 @@ def _learnable(sentences: Iterable[str], type: str) -> list[str]:
 
 
 def learn_pair(
-    src: Sequence[str], tgt: Sequence[str], *, type: str, size: int, shared: bool, cache: Path
+    src: Sequence[str] | TextFile,
+    tgt: Sequence[str] | TextFile,
+    *,
+    type: str,
+    size: int,
+    shared: bool,
+    cache: Path,
 ) -> tuple[Tokenizer, Tokenizer]:
     """Source and target vocabularies of `size` pieces each, or one for both if `shared`."""
     if shared:
-        both = learn_cached([*src, *tgt], type=type, size=size, cache=cache)
+        both = learn_cached(src, tgt, type=type, size=size, cache=cache)
         return both, both
     return (
         learn_cached(src, type=type, size=size, cache=cache),
@@ -145,16 +167,14 @@ def learn_pair(
     )
 
 
-def learn_cached(sentences: Sequence[str], *, type: str, size: int, cache: Path) -> Tokenizer:
+def learn_cached(*texts: Sequence[str] | TextFile, type: str, size: int, cache: Path) -> Tokenizer:
     """`learn`, remembered in the folder `cache` under a hash of the text and the settings."""
-    version = sentencepiece.__version__
-    key = hashlib.sha256(f"{version} {type} {size} {MAX_LINE_BYTES}\n".encode())
-    for sentence in sentences:
-        key.update(sentence.encode() + b"\n")
+    settings = [VERSION, type, size, MAX_LINE_BYTES, MAX_SENTENCES]
+    key = hashlib.sha256(repr([*settings, *map(digest_of, texts)]).encode())
     path = cache / f"{key.hexdigest()[:32]}.model"
     if path.is_file():
         return Tokenizer.load(path)
-    tokenizer = learn(sentences, type=type, size=size)
+    tokenizer = learn(*texts, type=type, size=size)
     temporary = cache / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
         cache.mkdir(parents=True, exist_ok=True)

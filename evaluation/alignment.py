@@ -90,6 +90,17 @@ def select(weights: np.ndarray, layer: int | str, head: int | str) -> np.ndarray
     return chosen.mean(0) if head == MEAN else chosen[head - 1]
 
 
+def selection(there: tuple[int, int], layer: int | str, head: int | str) -> str:
+    """What `select` takes, of so many layers and heads, in words."""
+    layers, heads = there
+    if layers == heads == 1:
+        return "the decoder's attention"
+    part = f"mean of {heads} heads" if head == MEAN else f"head {head} of {heads}"
+    if layer == MEAN:
+        return f"mean of {layers} decoder layers, {part}"
+    return f"decoder layer {layer} of {layers}, {part}"
+
+
 def word_shares(
     pieces: Sequence[str], given: Sequence[str] | None = None
 ) -> tuple[list[str], np.ndarray]:

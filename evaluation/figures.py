@@ -1,4 +1,4 @@
-"""The figures; with tour_figures.py all that knows matplotlib. Arrays and strings, never a model.
+"""The figures; with gallery.py and tour_figures.py all that knows matplotlib. No model, no tensor.
 
 Figures are plain objects that nothing holds on to (no pyplot), so that none accumulate in a long
 run, and no display is needed.
@@ -29,10 +29,10 @@ STYLES = ("-", "--", "-.")
 # Bahdanau, Cho and Bengio 2015 (arXiv 1409.0473); 30 and 50 limit the training sentences.
 PUBLISHED = {
     "bahdanau2015": {
-        "RNNsearch-50, WMT'14": {10: 24.7, 20: 26.9, 30: 27.5, 40: 26.8, 50: 26.2},
-        "RNNencdec-50, WMT'14": {10: 21.1, 20: 22.5, 30: 19.0, 40: 13.9, 50: 9.0},
-        "RNNsearch-30, WMT'14": {10: 25.2, 20: 27.0, 30: 23.4, 40: 15.4, 50: 9.7},
-        "RNNencdec-30, WMT'14": {10: 21.4, 20: 20.7, 30: 14.3, 40: 6.5, 50: 3.3},
+        "RNNsearch-50": {10: 24.7, 20: 26.9, 30: 27.5, 40: 26.8, 50: 26.2},
+        "RNNencdec-50": {10: 21.1, 20: 22.5, 30: 19.0, 40: 13.9, 50: 9.0},
+        "RNNsearch-30": {10: 25.2, 20: 27.0, 30: 23.4, 40: 15.4, 50: 9.7},
+        "RNNencdec-30": {10: 21.4, 20: 20.7, 30: 14.3, 40: 6.5, 50: 3.3},
     }
 }
 
@@ -76,23 +76,36 @@ def alignment_figure(
         )
     cell = 0.27 if max(weights.shape) <= 30 else 0.2  # inches
     width = max(weights.shape[1] * cell + 0.085 * max(map(len, tgt_words)) + 0.2, 3.2)
-    note = textwrap.fill(_encodable(caption), int(width / 0.055))
+    note = textwrap.fill(encodable(caption), int(width / 0.055))
     heights = weights.shape[0] * cell, 0.085 * max(map(len, src_words)), 0.1 * note.count("\n")
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(width, sum(heights) + 0.35 + 0.25 * bool(title)))
         figure.set_layout_engine("constrained", w_pad=0.05, h_pad=0.05)
         axes = figure.subplots()
-        axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
-        axes.xaxis.tick_top()
-        text = {"fontsize": 9 if cell > 0.25 else 7.5, "parse_math": False}
-        axes.set_xticks(range(len(src_words)), src_words, rotation=90, **text)
-        axes.set_yticks(range(len(tgt_words)), tgt_words, **text)
-        axes.tick_params(length=0, pad=3)
+        fontsize = 9 if cell > 0.25 else 7.5
+        draw_alignment(axes, src_words, tgt_words, weights, fontsize=fontsize)
         if title:
-            axes.set_title(_encodable(title), fontsize=10, pad=8, parse_math=False)
+            axes.set_title(encodable(title), fontsize=10, pad=8, parse_math=False)
         if note:
             figure.supxlabel(note, fontsize=6.5, color="0.35", parse_math=False)
     return figure
+
+
+def draw_alignment(
+    axes: Axes,
+    src_words: Sequence[str],
+    tgt_words: Sequence[str],
+    weights: np.ndarray,
+    *,
+    fontsize: float,
+) -> None:
+    """The weights, (target words, source words), with a word at each column and row."""
+    axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="equal")
+    axes.xaxis.tick_top()
+    text = {"fontsize": fontsize, "parse_math": False}
+    axes.set_xticks(range(len(src_words)), src_words, rotation=90, **text)
+    axes.set_yticks(range(len(tgt_words)), tgt_words, **text)
+    axes.tick_params(length=0, pad=3)
 
 
 def bleu_by_length_figure(
@@ -130,7 +143,7 @@ def bleu_by_length_figure(
         else:
             axes.legend(frameon=False, fontsize=8)
         if title:
-            axes.set_title(_encodable(title), fontsize=10, parse_math=False)
+            axes.set_title(encodable(title), fontsize=10, parse_math=False)
     return figure
 
 
@@ -170,16 +183,16 @@ def _draw_published(
         linestyle=("--", ":")[index % 2],
         linewidth=1.2,
         zorder=1,
-        label=f"{_plain(name)} (published)",
+        label=f"{_plain(name)} (published, WMT'14)",
     )
 
 
 def _plain(text: str) -> str:
     """The text with nothing in it that matplotlib would set as mathematics."""
-    return _encodable(text).replace("$", r"\$")
+    return encodable(text).replace("$", r"\$")
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text with "?" for what is no character, as in a file name that is not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

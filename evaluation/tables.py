@@ -27,7 +27,10 @@ def span(bucket: Mapping) -> str:
     return f"{bucket['from']}+" if bucket["to"] is None else f"{bucket['from']}–{bucket['to']}"
 
 
-def comparison_table(runs: Mapping[str, Mapping]) -> str:
+Table = tuple[list[str], list[list[str]]]  # header, rows
+
+
+def comparison_table(runs: Mapping[str, Mapping]) -> Table:
     """BLEU of several systems on the same sentences, overall and by source length.
 
     runs: for each name what scores.json holds, with the number of "parameters" where known.
@@ -48,10 +51,10 @@ def comparison_table(runs: Mapping[str, Mapping]) -> str:
         rows.append([name, f"{parameters:,}" if parameters else "", bleu, *lengths, *ratio])
     counts = [str(bucket["sentences"]) for bucket in by_length]
     rows.append(["sentences", "", str(sum(map(int, counts))), *counts, *[""] * rated])
-    return text_table([*header, *["41+ / 11–20"] * rated], rows)
+    return [*header, *["41+ / 11–20"] * rated], rows
 
 
-def alignment_table(records: Sequence[Mapping], published: Mapping[str, float]) -> str:
+def alignment_table(records: Sequence[Mapping], published: Mapping[str, float]) -> Table:
     """Word alignments scored against gold links, rates in per cent, the least error in bold.
 
     records: as of scripts.score_alignments; published: error rates of others, in per cent.
@@ -69,9 +72,7 @@ def alignment_table(records: Sequence[Mapping], published: Mapping[str, float]) 
         rows.append([one["run"], *place, one["setting"], *cells, *counts])
     for name, rate in published.items():
         rows.append(["(published)", "", "", name, number(rate), *[""] * (len(rates) + 1)])
-    return text_table(
-        ["run", "layer", "head", "setting", *rates.values(), "links", "sentences"], rows
-    )
+    return ["run", "layer", "head", "setting", *rates.values(), "links", "sentences"], rows
 
 
 def same_buckets(curves: Mapping[str, Sequence[Mapping]]) -> Sequence[Mapping]:

@@ -11,7 +11,6 @@ import json
 import logging
 import multiprocessing
 import os
-import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,12 +24,14 @@ from hydra.errors import HydraException
 from hydra.utils import instantiate
 
 from cli import CONFIGS, check_overrides, command
+from data.batching import TokenArray
 from data.corpus import ParallelCorpus
 from data.tokenizer import Tokenizer, learn_pair
 from decoding import cost
 from decoding.run import Run
 from decoding.translator import Translator, device_of, use_threads
 from evaluation.tables import number, text_table
+from training.machine import machine as machine_of
 
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -126,14 +127,9 @@ def machine(options: argparse.Namespace) -> Record:
     """Where this is measured."""
     use_threads(options.threads)
     device = device_of(options.device)
-    able = torch.cpu.get_capabilities()
-    units = [name for name in ("avx2", "avx512_f", "avx512_bf16", "amx_bf16") if able.get(name)]
     return {
         "task": "machine",
-        "processor": f"{able.get('cpu_name') or platform.processor()} ({', '.join(units)})",
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else "untested here",
+        **machine_of(device),
         "torch": torch.__version__,
         "load": round(os.getloadavg()[0], 2),
     }
@@ -211,7 +207,9 @@ def training(task: Record, config: Any, folder: Path, seconds: float) -> list[Re
 
     corpus = instantiate(config.data).load("train")
     pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
-    parts = train.parts_of(config, corpus, pair)
+    sides = zip(pair, (corpus.src, corpus.tgt), strict=True)
+    arrays = tuple(TokenArray(tokenizer.encode(side)) for tokenizer, side in sides)
+    parts = train.parts_of(config, arrays, pair)
     dev = ParallelCorpus(corpus.src[:1], corpus.tgt[:1])
     trainer = train.trainer_of(config, parts, dev, pair, folder, writer=None)
     flops = training_cost.product_flops_per_token(trainer, COUNTED)

@@ -23,13 +23,15 @@ import numpy as np
 from tqdm import tqdm
 
 from cli import command, number_or
-from data.corpus import normalise, read_lines
+from data.corpus import normalise
+from data.text import read_lines
+from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import ALIGNMENT, Attention, Translator
 from evaluation import gold, links
 from evaluation.alignment import MEAN, select, word_alignment, words
 from evaluation.gold import AlignedText
-from evaluation.tables import alignment_table
+from evaluation.tables import alignment_table, text_table
 
 ALL = "all"  # instead of a number: a row for each layer or head
 CHUNK = 100  # sentences whose attention is held at a time
@@ -78,10 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # the diagonal comes last, and once for runs on the same text
     records.sort(key=lambda record: record["run"] == DIAGONAL.run)
     records = [record for i, record in enumerate(records) if record not in records[:i]]
-    print(alignment_table(records, gold.published(supplied) if supplied else {}))
+    header, rows = alignment_table(records, gold.published(supplied) if supplied else {})
+    print(text_table(header, rows))
     print("\n".join(notes(runs, supplied, records, options)))
     if options.json:
         options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    if options.results:
+        write_results(options.results, header, rows, records, runs)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="writes a list of records; rates are shares of 1"
     )
+    parser.add_argument("--results", type=Path, help="writes table, numbers, origin: FILE.json")
     return parser
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cli import command
-from data.corpus import normalise, read_lines
+from data.corpus import normalise
+from data.text import read_lines
 from decoding.run import Run
 from decoding.translator import MAX_SOURCE_TOKENS, Translator, search_with
 from evaluation.alignment import words

@@ -1,19 +1,25 @@
 """Batches: every pair once an epoch, within the budget, padded right, resumable."""
 
+import hashlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data import batching
 from data.batching import (
     LENGTH_STEP,
+    ROWS_STEP,
     TokenArray,
     TrainingBatches,
     by_length,
     collate,
     evaluation_batches,
     pad,
+    write_tokens,
 )
 from data.tokenizer import BOS, EOS, PAD
 
@@ -33,6 +39,13 @@ def epoch(batches: TrainingBatches) -> list[list[int]]:
 def test_tokens_come_back_as_they_went_in() -> None:
     array = TokenArray([[5, 6], [], [7]])
     assert [list(array[i]) for i in range(len(array))] == [[5, 6], [], [7]]
+
+
+def test_tokens_come_back_from_files_as_they_were_written(tmp_path: Path) -> None:
+    write_tokens([[[5, 6], []], [[7]], [[8, 1 << 16]]], tmp_path, np.int32)
+    array = TokenArray.mapped(tmp_path, np.int32)
+    assert [list(array[i]) for i in range(len(array))] == [[5, 6], [], [7], [8, 1 << 16]]
+    assert array.lengths.tolist() == [2, 0, 1, 2]
 
 
 def test_sources_and_targets_have_their_marks() -> None:
@@ -71,6 +84,77 @@ def test_going_on_from_a_saved_position_equals_never_stopping() -> None:
         later = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
         later.load_state_dict(part.state_dict())
         assert [next(later).src.tolist() for _ in range(5)] == stream[stop : stop + 5]
+
+
+def test_the_order_of_a_seed_never_changes() -> None:
+    """As it was before epochs had windows: published results and old checkpoints rest on it."""
+    batches = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+    order = hashlib.sha256(repr([epoch(batches), epoch(batches)]).encode()).hexdigest()
+    assert order[:16] == "5b0d4b3afa6b1935"
+
+
+@pytest.fixture
+def four_windows(monkeypatch: pytest.MonkeyPatch) -> TrainingBatches:
+    """Of 200 pairs."""
+    monkeypatch.setattr(batching, "WINDOW", 60)
+    return TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+
+
+def windows(batches: TrainingBatches) -> list[list[list[int]]]:
+    """The first source tokens of each batch of each window of the next epoch."""
+    found: dict[int, list[list[int]]] = {}
+    while len(found) < batches.windows or batches.position < len(batches.order):
+        tokens = next(batches).src[:, 0].tolist()
+        found.setdefault(batches.window, []).append(tokens)
+    return list(found.values())
+
+
+def test_windows_of_an_epoch_are_of_one_size_and_hold_each_pair_once(
+    four_windows: TrainingBatches,
+) -> None:
+    for _ in range(2):
+        pairs = [[i for batch in window for i in batch] for window in windows(four_windows)]
+        assert [len(window) for window in pairs] == [50, 50, 50, 50]
+        assert sorted(i for window in pairs for i in window) == list(range(10, 210))
+
+
+def test_each_window_has_other_pairs_in_each_epoch_the_same_for_a_seed(
+    four_windows: TrainingBatches,
+) -> None:
+    first, second = windows(four_windows), windows(four_windows)
+    for one, other in zip(first, second, strict=True):
+        assert {i for batch in one for i in batch} != {i for batch in other for i in batch}
+    again = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+    assert [windows(again), windows(again)] == [first, second]
+    lengths = [np.diff([len(batch) for batch in window]) for window in first]
+    assert all((steps < 0).any() and (steps > 0).any() for steps in lengths)  # not by length
+
+
+def test_going_on_from_any_window_equals_never_stopping(four_windows: TrainingBatches) -> None:
+    saved, stream = [], []
+    while four_windows.epoch < 2:
+        saved.append(four_windows.state_dict())
+        stream.append(next(four_windows).src.tolist())
+    assert {(state["epoch"], state["window"]) for state in saved} > {(0, 0), (0, 3), (1, 3)}
+    for number, state in enumerate(saved[:-5]):
+        later = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        later.load_state_dict(state)
+        assert [next(later).src.tolist() for _ in range(5)] == stream[number : number + 5]
+
+
+def test_a_position_from_before_there_were_windows_is_refused_if_there_are_several(
+    four_windows: TrainingBatches,
+) -> None:
+    with pytest.raises(ValueError, match="older than the order"):
+        four_windows.load_state_dict({"epoch": 0, "position": 1})
+
+
+@pytest.mark.parametrize("state", [(0, 0, 10_000), (0, 4, 0), (0, -1, 0), (0, 0, -1)])
+def test_a_position_that_is_not_of_this_text_is_refused(
+    state: tuple[int, int, int], four_windows: TrainingBatches
+) -> None:
+    with pytest.raises(ValueError, match="has the training text changed"):
+        four_windows.load_state_dict(dict(zip(("epoch", "window", "position"), state, strict=True)))
 
 
 @settings(deadline=None, max_examples=50)
@@ -142,6 +226,30 @@ def test_groups_hold_every_sentence_once_within_the_budget(lengths: list[int], b
     for group in groups:
         longest = max(lengths[i] for i in group)
         assert -(-longest // LENGTH_STEP) * LENGTH_STEP * len(group) <= budget
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=80),
+    st.integers(4, 400),
+)
+def test_groups_are_as_large_as_the_budget_allows(
+    lengths: list[tuple[int, int]], budget: int
+) -> None:
+    """Against taking one sentence after the other, as long as they fit."""
+    padded = [[-(-side // LENGTH_STEP) * LENGTH_STEP for side in pair] for pair in lengths]
+    order = sorted(range(len(lengths)), key=lambda i: (padded[i][1], padded[i][0]))
+    expected = []
+    while order:
+        rows = 1
+        while rows < len(order) and max(max(padded[i]) for i in order[: rows + 1]) * (
+            rows + 1
+        ) <= budget:  # fmt: skip
+            rows += 1
+        rows = rows - rows % ROWS_STEP if rows > ROWS_STEP else rows
+        expected.append(order[:rows])
+        order = order[rows:]
+    assert [group.tolist() for group in by_length(np.array(lengths), budget)] == expected
 
 
 def test_padding_rounds_lengths_up() -> None:

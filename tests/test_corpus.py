@@ -21,13 +21,13 @@ from data.corpus import (
     ParallelCorpus,
     normalise,
     overlap,
-    read_lines,
     read_parallel,
     read_tsv,
     source_key,
     split_of,
 )
 from data.sources import Files
+from data.text import read_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 

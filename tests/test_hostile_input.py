@@ -32,8 +32,9 @@ import data.sources
 from cli import EXPECTED, check_overrides, command
 from data import archive, corpus
 from data.archive import unpack
-from data.corpus import MAX_LINE_BYTES, normalise, read_lines, read_tsv
+from data.corpus import normalise, read_tsv
 from data.sources import Tatoeba
+from data.text import MAX_LINE_BYTES, read_lines
 from data.tokenizer import BOS, EOS, MAX_SIZE, PAD, TYPES, UNK, Tokenizer, learn
 from decoding.run import Run
 from decoding.translator import MAX_SOURCE_TOKENS, search_with
@@ -156,7 +157,8 @@ def test_bombs_are_refused_in_little_memory(tmp_path: Path) -> None:
         from collections import deque
         from pathlib import Path
         from data.archive import unpack
-        from data.corpus import read_lines, read_tsv
+        from data.corpus import read_tsv
+        from data.text import read_lines
         wanted = lambda name: name == "fra.txt"
         folder = Path(sys.argv[1])
         for use in (

@@ -21,10 +21,15 @@ MAY_IMPORT = {
 TOUR = ("scripts/attention_tour.py", "scripts/tour/")
 ALSO = {  # what a script needs besides, and why
     "scripts/benchmark.py": {"train", "training"},  # measures train.py's own updates
+    "scripts/benchmark_growth.py": {"train", "training"},  # likewise, and its start
     "scripts/export_ctranslate2.py": {"models"},  # writes out the weights of one architecture
 }
 ONLY_IN = {
-    "matplotlib": {"evaluation/figures.py", "evaluation/tour_figures.py"},
+    "matplotlib": {
+        "evaluation/figures.py",
+        "evaluation/gallery.py",
+        "evaluation/tour_figures.py",
+    },
     "omegaconf": {"train.py", "evaluate.py", "cli.py", "models/checkpoint.py"},
     "sentencepiece": {"data/tokenizer.py"},
 }

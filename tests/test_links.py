@@ -21,7 +21,7 @@ from evaluation.links import (
     threshold_links,
     transposed,
 )
-from evaluation.tables import alignment_table
+from evaluation.tables import alignment_table, text_table
 
 MATRIX = np.array([[0.6, 0.4, 0.0], [0.0, 0.3, 0.7], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
 
@@ -351,7 +351,7 @@ def test_a_table_of_alignments_marks_the_least_error_and_adds_published_rates():
     for layer, found in ((1, {(0, 0)}), (2, {(0, 0), (1, 1)}), (None, {(1, 0)})):
         place = {"run": "a", "layer": layer, "head": "mean" if layer else None, "setting": "argmax"}
         rows.append(place | score_links([found], gold)._asdict())
-    lines = alignment_table(rows, {"GIZA++": 5.9}).splitlines()
+    lines = text_table(*alignment_table(rows, {"GIZA++": 5.9})).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert cells[0][:5] == ["run", "layer", "head", "setting", "AER %"]
     # 1 - 2 / 3: one link, right; two sure ones
@@ -371,4 +371,4 @@ def test_a_table_of_alignments_marks_the_least_error_and_adds_published_rates():
     assert [row[4] for row in cells[2:]] == ["33.3", "**0.0**", "100.0", "5.9"]
     assert cells[4][1:3] == ["", ""]
     assert cells[5][:4] == ["(published)", "", "", "GIZA++"] and set(cells[5][5:]) == {""}
-    assert "**" not in alignment_table(rows[1:], {})  # nothing to compare it with
+    assert "**" not in text_table(*alignment_table(rows[1:], {}))  # nothing to compare it with

@@ -227,6 +227,9 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(PretendedTranslator, "asked", [])
     monkeypatch.setattr(plot_alignments, "Translator", PretendedTranslator)
     monkeypatch.setattr(score_alignments, "Translator", PretendedTranslator)
+    monkeypatch.setattr(
+        plot_alignments, "model_and_step", lambda run, name: f"{run.name} · checkpoint {name}"
+    )
     return make_run(tmp_path / "run", model="bahdanau")
 
 

@@ -1,11 +1,27 @@
 """Vocabularies: reversible, their special ids out of reach of text, refused where impossible."""
 
+from itertools import pairwise
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data import tokenizer as module
 from data.corpus import normalise
-from data.tokenizer import BOS, EOS, PAD, TYPES, UNK, Tokenizer, learn, learn_cached, learn_pair
+from data.text import TextFile, digest_of
+from data.tokenizer import (
+    BOS,
+    EOS,
+    PAD,
+    TYPES,
+    UNK,
+    Tokenizer,
+    learn,
+    learn_cached,
+    learn_pair,
+    sample,
+)
 
 TEXT = [
     "L'accord sur la zone économique européenne a été signé en août 1992.",
@@ -98,6 +114,57 @@ def test_learning_is_reproducible() -> None:
             learn(TEXT, type=kind, size=SIZES[kind]).model
             == learn(TEXT, type=kind, size=SIZES[kind]).model
         )
+
+
+@settings(deadline=None)
+@given(counts=st.lists(st.integers(0, 40), min_size=1, max_size=3), most=st.integers(1, 50))
+def test_of_many_sentences_an_even_sample_is_taken_and_of_few_all(
+    counts: list[int], most: int
+) -> None:
+    texts = [[f"{i} {j}" for j in range(count)] for i, count in enumerate(counts)]
+    every = [sentence for text in texts for sentence in text]
+    with pytest.MonkeyPatch().context() as patch:
+        patch.setattr(module, "MAX_SENTENCES", most)
+        taken = list(sample(*texts))
+        assert taken == list(sample(*texts))
+    assert len(taken) == min(most, len(every))
+    places = [every.index(sentence) for sentence in taken]
+    gaps = [after - before for before, after in pairwise([*places, len(every)])]
+    assert places == sorted(places) and (not gaps or max(gaps) - min(gaps) <= 1)
+
+
+def test_a_vocabulary_of_a_large_text_is_that_of_its_sample(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    large = [line for line in TEXT for _ in range(7)] + [f"rare{i} words" for i in range(30)]
+    whole = learn(large, type="bpe", size=80)
+    monkeypatch.setattr(module, "MAX_SENTENCES", 27)
+    taken = list(sample(large))
+    assert len(taken) == 27
+    for kind in TYPES:
+        options = {"type": kind, "size": SIZES[kind] - 5}
+        assert learn(large, **options).digest == learn(taken, **options).digest
+    assert learn(large, type="bpe", size=80).digest != whole.digest
+    options = {"type": "bpe", "size": 80, "cache": tmp_path}
+    learn_cached(large, **options)
+    monkeypatch.setattr(module, "MAX_SENTENCES", 28)
+    learn_cached(large, **options)  # another sample is not taken for this one
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_text_in_a_file_gives_the_vocabulary_of_text_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8")
+    text = TextFile(tmp_path / "text", len(TEXT), digest_of(TEXT))
+    for shared in (True, False):
+        options = {"type": "bpe", "size": 80, "shared": shared, "cache": tmp_path / "cache"}
+        learnt = learn_pair(text, TEXT, **options)
+        alone = [learn(TEXT + TEXT if shared else TEXT, type="bpe", size=80)] * 2
+        assert [t.digest for t in learnt] == [t.digest for t in alone]
+        monkeypatch.setattr(TextFile, "__iter__", None)  # it is found without being read
+        assert [t.digest for t in learn_pair(text, TEXT, **options)] == [t.digest for t in alone]
+        monkeypatch.undo()
 
 
 def test_one_vocabulary_or_two(tmp_path) -> None:

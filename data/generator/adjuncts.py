@@ -1,12 +1,13 @@
 """Adjuncts: when, where, how and with whom, to a wanted number of words."""
 
+from functools import cache
 from itertools import product
 
 from data.generator.determiners import number_words
 from data.generator.fragments import Fragment, phrase
 from data.generator.frames import Frame
 from data.generator.inflection import read_table
-from data.generator.nouns import Item
+from data.generator.items import Item
 from data.generator.phrases import Phrases
 from data.generator.verbs import (
     FUTURE,
@@ -115,16 +116,16 @@ class Adjuncts:
             PAST: past,
             PRESENT: times["present"],
             FUTURE: times["future"],
-            WHEN_FUTURE: [f for f in times["future"] if f.words <= 2],
+            WHEN_FUTURE: [f for f in times["future"] if f.words <= 2 and f.en != "afterwards "],
             PERFECT: [],
             PROGRESSIVE: times["progressive"],
-            PAST_PROGRESSIVE: [f for f in past if not f.en.startswith(("for ", "afterwards"))],
+            PAST_PROGRESSIVE: [f for f in past if f.en != "afterwards "],
             PLUPERFECT: [f for f in past if f.en.startswith(("before", "during", "in 1", "on 1"))],
         }
         self.states = {
             tense: [f for f in times[name] if f.words > 1] for tense, name in STATE_TIMES.items()
         }
-        self.plans: dict[tuple[str, int, bool, bool], list[list[Plan]]] = {}
+        self.by_words = cache(self._by_words)
         select, preposition = phrases.nouns.select, phrases.nouns.preposition
         self.scenes = []
         for item in select("site"):
@@ -136,43 +137,51 @@ class Adjuncts:
         self.with_ = preposition("with", "avec")
 
     def plan(self, flags: str, tense: int, state: bool, manner: bool) -> list[list[Plan]]:
-        """Ways to fill each number of words with manner, company, place and time."""
+        """Ways to fill each number of words with manner, company, place and time.
+
+        Where there is none, those of the next smaller number.
+        """
         lasting = "t" not in flags and (state or "d" in flags)
-        bank = self.times[tense] if "t" in flags else []
-        bank = self.states.get(tense, []) if lasting else bank
-        times = [tuple(f for f in bank if f.words == n) for n in range(8)]
+        times = self.by_words(tense, lasting) if lasting or "t" in flags else [()] * 8
         names = flags if manner else ""
         ways = [f for name in "mwqe" if name in names for f in self.manners[name]]
         if tense in (PRESENT, PROGRESSIVE):  # not "for the first time every day"
             ways = [f for f in ways if not f.en.startswith("for ")]
         manners = [[f for f in ways if f.words == n] for n in range(5)]
         plans: list[list[Plan]] = [[] for _ in range(MOST + 1)]
-        for m, c, p, t in product(range(5), (0, 2, 3, 4), (0, 2, 3, 4, 5, 6), range(8)):
-            if (m and not manners[m]) or (t and not times[t]) or m + c + p + t > MOST:
-                continue
-            if (c and "c" not in flags) or (p and "p" not in flags):
-                continue
-            parts = (manners[m] if m else 0, -c, p, times[t] if t else 0)
-            if sum(map(bool, parts)) < 4:
-                plans[m + c + p + t].append(tuple(part for part in parts if part))
+        choices = product(
+            [n for n in range(5) if manners[n] or not n],
+            (0, 2, 3, 4) if "c" in flags else (0,),
+            (0, 2, 3, 4, 5, 6) if "p" in flags else (0,),
+            [n for n in range(8) if times[n] or not n],
+        )
+        for m, c, p, t in choices:
+            if m + c + p + t <= MOST and not (m and c and p and t):
+                parts = (manners[m] if m else 0, -c, p, times[t] if t else 0)
+                plans[m + c + p + t].append(tuple([part for part in parts if part]))
+        plans[0] = []
+        for words in range(1, MOST + 1):
+            plans[words] = plans[words] or plans[words - 1]
         return plans
+
+    def _by_words(self, tense: int, lasting: bool) -> list[tuple[Fragment, ...]]:
+        """The times that go with events or states in a tense, by number of words."""
+        bank = self.states.get(tense, []) if lasting else self.times[tense]
+        return [tuple(f for f in bank if f.words == n) for n in range(8)]
 
     def fill(
         self, out: list[Fragment], left: int, frame: Frame, tense: int, manner: bool = True
     ) -> int:
         """Adds adjuncts of `left` words, or as near below as can be."""
-        key = (frame.adjuncts, tense, frame.state, manner)
-        plans = self.plans.get(key)
+        plans = frame.plans.get((tense, manner))
         if plans is None:
-            plans = self.plans[key] = self.plan(*key)
-        if left > MOST:
-            left = MOST
-        while left > 0 and not plans[left]:
-            left -= 1
-        if left <= 0:
+            plans = frame.plans[tense, manner] = self.plan(
+                frame.adjuncts, tense, frame.state, manner
+            )
+        choices = plans[max(0, min(left, MOST))]
+        if not choices:
             return 0
         rnd = self.phrases.rnd
-        choices = plans[left]
         used = 0
         for part in choices[int(rnd() * len(choices))]:
             if part.__class__ is list or part.__class__ is tuple:

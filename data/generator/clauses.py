@@ -6,8 +6,8 @@ from data.generator.adjuncts import Adjuncts
 from data.generator.determiners import ANY_NUMBER, SHORT_NUMBERS, determiner_index
 from data.generator.fragments import Fragment, fragment
 from data.generator.frames import LATER, LONGEST, NOW, ONCE, PASSIVES, RELATIVE, THEN, WHEN, WHILE
-from data.generator.nouns import Item
-from data.generator.predicates import Predicates
+from data.generator.items import Item
+from data.generator.predicates import ONCE_AFTER, Predicates
 from data.generator.verbs import AFFIRMATIVE, NOT, PERFECT, PRESENT
 
 
@@ -98,7 +98,7 @@ class Clauses(Predicates):
         self.subject = item if item.frames else None
         self.lasting, self.dated = tense == PRESENT or polarity == NOT, False
         self.perfect = tense == PERFECT
-        after = PERFECT if self.timed else tense
+        after = PERFECT if self.timed else tense if mode != ONCE else ONCE_AFTER
         agent = left >= 3 and rnd() < 0.75
         if agent:
             person = self.pick(frame.subjects)

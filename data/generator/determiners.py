@@ -38,7 +38,7 @@ _NUMBERS = """2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 25 30 32 40 43
 NUMBERS = _NUMBERS.split()
 _SINGLE = "none zero the a this my his her our their every some several many a_not any no"
 DETERMINERS = [*_SINGLE.split(), *SECOND_WORDS, "all", *NUMBERS]
-ANY_NUMBER = -1  # instead of an index into DETERMINERS
+ANY_NUMBER, LARGE_NUMBER = -1, -2  # instead of an index into DETERMINERS
 SHORT_NUMBERS = [DETERMINERS.index(n) for n in NUMBERS[:10] * 2 + NUMBERS if int(n) < 100]
 LONG_NUMBERS = [DETERMINERS.index(n) for n in NUMBERS if int(n) >= 100]  # of several words
 

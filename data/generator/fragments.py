@@ -6,8 +6,10 @@ adjective, a question), it differs inside a fragment.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any
 
 # What counts as a word in the alignments: the same rule as evaluation.alignment.words.
 WORD = re.compile(r"'s\b|[^\W_]+(?:-[^\W_]+)*(?:'(?=\w)(?!s\b))?|[^\w\s]|_")
@@ -23,12 +25,13 @@ CONSONANT, VOWEL, HE = 0, 1, 2  # how the French starts; HE: with "il" or "ils" 
 PHARAOH = [f"{code >> 8}-{code & 255}" for code in range(1 << 16)]
 
 
-class Fragment(NamedTuple):
+@dataclass(slots=True, eq=False)  # read the fastest of all kinds of records
+class Fragment:
     """A piece of a sentence; both texts end in a space, the French not after an elision."""
 
     en: str
     fr: str
-    links: Places  # 256 * English word + French word, from the fragment's start
+    links: Places  # 256 * English word + French word, from the fragment's start; sorted
     size: int  # 256 * number of English words + number of French words
     words: int  # English words between spaces, what lengths are counted in
     initial: int  # CONSONANT, VOWEL or HE
@@ -36,6 +39,12 @@ class Fragment(NamedTuple):
 
 
 COMMA = Fragment(", ", ", ", (0,), (1 << 8) + 1, 0, CONSONANT, 0)
+
+
+@cache
+def same(value: Any) -> Any:
+    """The value, one object wherever it is the same: few objects stay in the processor's cache."""
+    return value
 
 
 def starts_with_vowel(french: str) -> bool:
@@ -51,14 +60,15 @@ def fragment(en: Sequence[str], fr: Words, shape: int = 0) -> Fragment:
             if word in ELIDED and starts_with_vowel(words[place + 1]):
                 words[place] = ELIDED[word]
     text = " ".join([*words, ""]).replace("' ", "'")
-    links = tuple([(i << 8) + j for j, (_, places) in enumerate(fr) for i in places])
+    links = sorted([(i << 8) + j for j, (_, places) in enumerate(fr) for i in places])
     initial = CONSONANT
     if words:
         initial = HE if words[0] in ("il", "ils") else int(starts_with_vowel(words[0]))
     english = " ".join([*en, ""])
     spaced = english.count(" ") - english.count(",")
     size = len(WORD.findall(english)) if "'" in english else english.count(" ")
-    return Fragment(english, text, links, (size << 8) + len(words), spaced, initial, shape)
+    size = same((size << 8) + len(words))
+    return Fragment(english, text, same(tuple(links)), size, spaced, initial, shape)
 
 
 def annotated(french: str) -> Words:
@@ -76,13 +86,13 @@ Forms = tuple[Fragment, Fragment, Fragment]
 
 
 def forms_before(english: str, french: str) -> Forms:
-    """A conjunction as it is before a consonant, a vowel, and il or ils: que, qu', qu'."""
+    """What depends on the next word: before a consonant, a vowel, il or ils: que, qu', qu'."""
     plain = phrase(english, french)
     vowel = he = plain
-    if plain.fr.endswith("que "):
-        vowel = he = plain._replace(fr=plain.fr.removesuffix("e ") + "'")
+    if plain.fr.endswith(("que ", "je ")):
+        vowel = he = replace(plain, fr=plain.fr.removesuffix("e ") + "'")
     elif plain.fr.endswith("si "):
-        he = plain._replace(fr=plain.fr.removesuffix("i ") + "'")
+        he = replace(plain, fr=plain.fr.removesuffix("i ") + "'")
     return plain, vowel, he
 
 
@@ -121,7 +131,7 @@ def possessed(article: Fragment, owner: Fragment, thing: Fragment, plural: bool)
     return Fragment(
         f"{article.en}{name}{apostrophe} {thing.en}",
         article.fr + thing.fr + owner.fr,
-        tuple(links),
+        tuple(sorted(links)),
         article.size + owner.size + thing.size + (1 << 8),
         article.words + owner.words + thing.words,
         article.initial if article.fr else thing.initial,
@@ -141,7 +151,7 @@ def around_subject(subject: Fragment, en: Sequence[str], fr: Words) -> Fragment:
     return Fragment(
         f"{en[0]} {subject.en}{rest}",
         subject.fr + verb.fr,
-        tuple(links),
+        tuple(sorted(links)),
         subject.size + verb.size,
         subject.words + verb.words,
         subject.initial,
@@ -149,15 +159,27 @@ def around_subject(subject: Fragment, en: Sequence[str], fr: Words) -> Fragment:
     )
 
 
+def english(out: Sequence[Fragment], mark: str) -> str:
+    """The English of a sentence; `mark` is "." or "?"."""
+    text = "".join([part.en for part in out]).replace(" ,", ",")
+    return text[0].upper() + text[1:-1] + mark
+
+
+def french(out: Sequence[Fragment], mark: str) -> tuple[str, str]:
+    """The French of a sentence, and its links in Pharaoh format.
+
+    The links come out sorted, for those of a fragment are, and none is with an English word before
+    the last one of the fragment before.
+    """
+    starts = accumulate([part.size for part in out], initial=0)
+    named = [
+        PHARAOH[at + link] for part, at in zip(out, starts, strict=False) for link in part.links
+    ]
+    named.append(PHARAOH[next(starts)])  # the mark itself
+    text = "".join([part.fr for part in out]).replace(" ,", ",")
+    return text[0].upper() + text[1:-1] + (" ?" if mark == "?" else mark), " ".join(named)
+
+
 def finish(out: Sequence[Fragment], mark: str) -> tuple[str, str, str]:
-    """The sentence in both languages and its links in Pharaoh format; `mark` is "." or "?"."""
-    en_parts, fr_parts, linked, sizes, *_ = zip(*out, strict=True)
-    starts = list(accumulate(sizes, initial=0))
-    links = [link + start for some, start in zip(linked, starts, strict=False) for link in some]
-    links.append(starts[-1])  # the mark itself
-    links.sort()
-    en = "".join(en_parts).replace(" ,", ",")
-    fr = "".join(fr_parts).replace(" ,", ",")
-    en = en[0].upper() + en[1:-1] + mark
-    fr = fr[0].upper() + fr[1:-1] + (" ?" if mark == "?" else mark)
-    return en, fr, " ".join([PHARAOH[link] for link in links])
+    """The sentence in both languages and its links; `mark` is "." or "?"."""
+    return english(out, mark), *french(out, mark)

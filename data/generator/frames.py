@@ -1,11 +1,13 @@
 """Frames: what each verb takes, and who may do what in which mode (time and kind of clause)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from data.generator.determiners import Preposition
+from data.generator.fragments import Fragment
 from data.generator.inflection import MODALS, Verb, first_of_each, inflected, read_table
-from data.generator.nouns import Item, Nouns
+from data.generator.items import Item
+from data.generator.nouns import Nouns
 from data.generator.verbs import (
     ADVERB,
     AFFIRMATIVE,
@@ -50,17 +52,17 @@ LONGEST = 9  # words from which on every frame has room
 # The first and second persons of few verbs, to keep the French vocabulary small.
 _PERSONAL = "be want know hope think believe can must should love need"
 PERSONAL = frozenset(_PERSONAL.split())
+LIKING = ("love", "hate", "prefer")
 ADJUNCT_FLAGS = "tpcmwqed"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Frame:
     """What a verb takes: a row of verbs.tsv."""
 
     kind: str
     verb: Verb
     key: int
-    voice: int  # the same for frames whose verb phrases are the same
     flags: str
     adjuncts: str  # the flags of adjuncts among them
     least: int  # English words of verb and complement, at least
@@ -68,10 +70,39 @@ class Frame:
     objects: list[Item]
     preposition: Preposition  # before the object
     french_preposition: str  # before an infinitive
+    # Verb phrases and plans of adjuncts, made at first use and shared by frames that are alike.
+    made: dict[int | tuple, Fragment] = field(default_factory=dict)
+    plans: dict[tuple[int, bool], list] = field(default_factory=dict)
+    state: bool = field(init=False)  # imparfait for the English past, no progressive
+    once: bool = field(init=False)  # happens once: no habitual present
+    fatal: bool = field(init=False)  # its subject does nothing more
+    agrees: bool = field(init=False)  # with its subject, in compound tenses
+    human: bool = field(init=False)  # its object
+    liking: bool = field(init=False)  # of its objects French says "le" where they are any
+    tenses: list[list[int]] = field(init=False)  # by mode, in the proportions wanted
+    polarities: list[list[int]] = field(init=False)  # by tense, likewise
 
     def __post_init__(self) -> None:
-        self.state = "s" in self.flags  # imparfait for the English past, no progressive
-        self.agrees = self.verb.auxiliary == "être"  # with its subject, in compound tenses
+        self.state = "s" in self.flags
+        self.once = "o" in self.flags
+        self.fatal = self.verb.en == "die"
+        self.agrees = self.verb.auxiliary == "être"
+        self.human = bool(self.objects) and self.objects[0].noun_class in HUMAN
+        self.liking = self.verb.en in LIKING
+        self.tenses = [self._tenses(mode) for mode in range(8)]
+        self.polarities = [_polarity(tense, self) for tense in range(8)]
+
+    def _tenses(self, mode: int) -> list[int]:
+        """English tenses in this mode."""
+        if self.state:
+            return [STATES[mode]]
+        instead = {}
+        if "n" in self.flags:
+            instead = {PROGRESSIVE: PRESENT, PAST_PROGRESSIVE: PAST}
+        tenses = [instead.get(tense, tense) for tense in EVENTS[mode]]
+        if self.once and mode == NOW:
+            tenses = [PERFECT if tense == PRESENT else tense for tense in tenses]
+        return tenses
 
     @property
     def has_passive(self) -> bool:
@@ -95,9 +126,12 @@ class Frames:
     def __init__(self, nouns: Nouns) -> None:
         verbs = first_of_each(read_table("verbs.tsv"), nouns.share, 3)
         self.nouns = nouns
-        self.voices: dict[tuple[Verb, bool], int] = {}
+        voices: dict[tuple[Verb, bool], dict] = {}
+        plans: dict[tuple[str, bool], dict] = {}
         self.all = [self._frame(number, row) for number, row in enumerate(verbs)]
         for frame in self.all:
+            frame.made = voices.setdefault((frame.verb, frame.state), frame.made)
+            frame.plans = plans.setdefault((frame.adjuncts, frame.state), frame.plans)
             self._attach(frame)
         known: dict[tuple[int, ...], list] = {}
         for item in nouns.items:
@@ -106,7 +140,6 @@ class Frames:
                 known[key] = tables(item.frames)
             item.tables = known[key]
         self.pronouns = self._pronouns()
-        self.polarities = [[_polarity(tense, state) for state in (0, 1)] for tense in range(8)]
 
     def _frame(self, number: int, row: Sequence[str]) -> Frame:
         en, past, fr, kind, subjects, objects, flags, *_ = row
@@ -123,7 +156,6 @@ class Frames:
             kind,
             verb,
             number,
-            self.voices.setdefault((verb, "s" in flags), number),
             flags,
             "".join(f for f in flags if f in ADJUNCT_FLAGS),
             WORDS_OF.get(kind, 0) + bool(verb.particle),
@@ -176,8 +208,9 @@ def tables(frames: list[Frame]) -> list[list[list[Frame]]]:
     ]
 
 
-def _polarity(tense: int, state: int) -> list[int]:
-    """Negations and adverbs that may go with the tense, in the proportions wanted."""
+def _polarity(tense: int, frame: Frame) -> list[int]:
+    """Negations and adverbs that may go with the verb in the tense, in the proportions wanted."""
+    state = frame.state
     names = {PAST: "past", PERFECT: "perfect", PLUPERFECT: "perfect", FUTURE: "future"}
     names |= {PRESENT: "present", PROGRESSIVE: "progressive"}
     name = "none" if state else names.get(tense, "none")
@@ -187,6 +220,9 @@ def _polarity(tense: int, state: int) -> list[int]:
         negations += [NEVER] * 2
     if tense in (PRESENT, FUTURE) or (state and tense == PAST):
         negations.append(NO_LONGER)
+    if frame.once:  # not "he always signs it"; nobody "never dies"
+        adverbs = [AFFIRMATIVE if adverb in TIMELESS else adverb for adverb in adverbs]
+        negations = [NOT] * len(negations) if frame.kind == "I" else negations
     return [AFFIRMATIVE] * 38 + negations + adverbs[:8]
 
 

@@ -2,11 +2,10 @@
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 
-from data.generator.determiners import FR_VOWEL, Preposition, determiner_index, preposition
+from data.generator.determiners import determiner_index, preposition
 from data.generator.fragments import Fragment, annotated, fragment, starts_with_vowel
 from data.generator.inflection import (
     adjective_forms,
@@ -16,50 +15,15 @@ from data.generator.inflection import (
     french_plural,
     read_table,
 )
+from data.generator.items import Adjective, Item, Recipe, base, shape_of
 
+SIZES = [(count << 8) + count for count in range(4)]  # of so many adjectives
 HELD_OUT_SHARE = 20  # one adjective-noun combination in so many occurs in test_compose only
-
-Recipe = tuple[tuple[int, ...], tuple[str, str] | None]  # adjectives; a compound's modifier
 
 
 def held_out(adjective: str, noun: str) -> bool:
     """Whether this combination is kept for test_compose, by a stable hash of the lemmas."""
     return zlib.crc32(f"{adjective} {noun}".encode()) % HELD_OUT_SHARE == 0
-
-
-@dataclass(frozen=True)
-class Adjective:
-    """An adjective in both languages."""
-
-    en: str
-    forms: tuple[str, str, str, str, str]  # m, f, mp, fp, m before a vowel
-    place: str  # pre, post, attr or pred: see adjectives.tsv
-    before_noun: bool  # in French
-    layer: int  # order among English adjectives
-    selects: Callable[["Item"], bool]
-
-
-@dataclass(eq=False)
-class Item:
-    """A noun in one number, a name, or a pronoun: all that phrases about it are made of."""
-
-    lemma: str
-    noun_class: str
-    feature: int  # see inflection.py
-    en: str = ""
-    fr: list[str] = field(default_factory=list)
-    determiners: list[int] = field(default_factory=list)  # places in DETERMINERS
-    doubles: list[int] = field(default_factory=list)  # those of two English words
-    place: dict[str, str] = field(default_factory=dict)  # English preposition -> French one
-    complement_specs: list[tuple[str, str, str]] = field(default_factory=list)
-    fixed: Fragment | None = None  # the name, if it is one
-    cores: list[list] = field(default_factory=list)  # by number of modifiers: Fragment or Recipe
-    complements: list[tuple[Preposition, list["Item"]]] = field(default_factory=list)
-    predicates: list[int] = field(default_factory=list)  # adjectives that it may be said to be
-    frames: list = field(default_factory=list)  # what it may do (frames.py)
-    tables: list = field(default_factory=list)  # these by mode and number of words
-    actions: list = field(default_factory=list)  # what it may want, decide, learn ... to do
-    objects_of: list = field(default_factory=list)  # verbs that it may be the direct object of
 
 
 class Nouns:
@@ -84,11 +48,14 @@ class Nouns:
                 row[0],
                 adjective_forms(row),
                 row[2],
-                row[2] in ("pre", "attr"),
                 int(row[3]),
                 self.selector(row[4]),
             )
             for row in first_of_each(read_table("adjectives.tsv"), share, 2, 3)
+        ]
+        self.predicative = [  # adjectives after "be", by gender and number
+            [fragment([adjective.en], [(form, (0,))]) for form in adjective.forms[:4]]
+            for adjective in self.adjectives
         ]
         self.compounds: dict[str, list[tuple[str, str]]] = {}
         for modifier, french, heads, *_ in read_table("compounds.tsv"):
@@ -159,7 +126,7 @@ class Nouns:
         ):
             feature = ("m", "f", "mp", "fp").index(gender)
             words = annotated(fr if "/" in fr else fr + "/0")
-            fixed = fragment(en.split(), words, shape_of(feature, words[0][0], False, en))
+            fixed = fragment(en.split(), words, shape_of(feature, words[0][0], en))
             where = "en" if place else "à"
             places = {"in": where, "to": where} if kind in ("city", "country") else {}
             kinds = ["the"] if kind in ("inst", "zone") else self.class_determiners[kind]
@@ -176,28 +143,28 @@ class Nouns:
             if i not in held and self.adjectives[i].place != "attr" and self.adjectives[i].layer < 5
         ]
         if item.fixed is not None:
-            item.cores = [[item.fixed]] * 4
             return
-        before = tuple(i for i in meant if self.adjectives[i].place != "pred")
         compounds = self.compounds.get(item.lemma, [])
-        pairs, triples, outer = self.stacks(before)
+        item.bases = [base(item, compound) for compound in [None, *compounds]]
+        before = tuple(i for i in meant if self.adjectives[i].place != "pred")
+        singles, pairs, triples, outer = self.stacks(before)
         recipes: list[list[Recipe]] = [
-            [((i,), None) for i in before] + [((), compound) for compound in compounds],
-            [(pair, None) for pair in pairs]
+            singles + [((), k, []) for k in range(1, len(item.bases))],
+            pairs
             # Not "good chocolate cake" where "good chocolate" is held out.
             + [
-                ((i,), compound)
-                for i, compound in product(outer, compounds)
-                if not held_out(self.adjectives[i].en, compound[0])
+                ((i,), k, [None] * 5)
+                for i, (k, (modifier, _)) in product(outer, enumerate(compounds, start=1))
+                if not held_out(self.adjectives[i].en, modifier)
             ],
-            [(triple, None) for triple in triples],
+            triples,
         ]
-        item.cores = [[((), None)]]
+        item.cores = [[((), 0, [])]]
         for some in recipes:  # where none has so many modifiers, those with fewer
             item.cores.append(self._allowed(some, held) or item.cores[-1])
 
-    def _stacks(self, before: Sequence[int]) -> tuple[list, list, list[int]]:
-        """Adjectives that go together, in English order: pairs, triples; those over a compound."""
+    def _stacks(self, before: Sequence[int]) -> tuple[list, list, list, list[int]]:
+        """One, two, three adjectives that go together, in English order; those over a compound."""
         pairs = [(i, j) for i, j in product(before, before) if self._stack(i, j)]
         inner: dict[int, list[int]] = {}
         for i, j in pairs:
@@ -211,7 +178,10 @@ class Nouns:
         ]
         outer = [i for i in before if self.adjectives[i].before_noun]
         outer += [i for i in before if self.adjectives[i].layer == 5]
-        return pairs, triples, outer
+        alone = [(i,) for i in before]
+        return *(
+            [(stack, 0, [None] * 5) for stack in stacks] for stacks in (alone, pairs, triples)
+        ), outer
 
     def _stack(self, outer: int, inner: int) -> bool:
         first, second = self.adjectives[outer], self.adjectives[inner]
@@ -228,50 +198,51 @@ class Nouns:
             (free if held.isdisjoint(recipe[0]) else out).append(recipe)
         return out if self.compose and out else free
 
-    def core(self, item: Item, modifiers: int, pick: int) -> Fragment:
-        """The noun with its modifiers, made from its recipe at first use."""
-        choices = item.cores[modifiers]
-        made = choices[pick]
-        if made.__class__ is not Fragment:
-            made = choices[pick] = self._build(item, *made)
-        return made
-
-    def _build(
-        self, item: Item, adjectives: tuple[int, ...], compound: tuple[str, str] | None
-    ) -> Fragment:
-        """Made directly, not by `fragment`: this is where the generator spends its time."""
-        chosen = [self.adjectives[i] for i in adjectives]
-        english = [a.en for a in chosen] + ([compound[0]] if compound else []) + [item.en]
-        noun_place = len(english) - 1
-        words = [(word, noun_place) for word in item.fr]
-        if compound:
-            parts = compound[1].replace("d'", "d' ").split()
-            words += [(word, noun_place - 1) for word in parts]
-        first = False
-        for place in range(len(chosen) - 1, -1, -1):
-            adjective = chosen[place]
-            if adjective.before_noun:
-                first = True
-                vowel = item.feature == 0 and starts_with_vowel(words[0][0])
-                words.insert(0, (adjective.forms[4 if vowel else item.feature], place))
-            else:
-                words.append((adjective.forms[item.feature], place))
-        shape = shape_of(item.feature, words[0][0], first, english[0])
+    def core(self, item: Item, recipe: Recipe) -> Fragment:
+        """The noun with its modifiers."""
+        adjectives, which, known = recipe
+        plain, links = item.bases[which]
+        if not adjectives:
+            return plain
+        vowel = plain.initial
+        agreement = item.feature or 4 * vowel
+        made = known[agreement]
+        if made is None:
+            made = known[agreement] = self._around(adjectives, agreement)
+        en, before, after, order, count, opening, shape = made
+        if before:
+            vowel = opening
         return Fragment(
-            " ".join(english) + " ",
-            " ".join([word for word, _ in words]).replace("' ", "'") + " ",
-            tuple([(place << 8) + i for i, (_, place) in enumerate(words)]),
-            (len(english) << 8) + len(words),
-            len(english),
-            int(shape & FR_VOWEL > 0),
-            shape,
+            en + plain.en,
+            before + plain.fr + after,
+            links[order],
+            plain.size + SIZES[count],
+            plain.words + count,
+            vowel,
+            shape + 4 * vowel,
         )
 
+    def _around(self, adjectives: Sequence[int], agreement: int) -> tuple:
+        """What adjectives add to a noun: English, French before and after, and what `core` needs.
 
-def shape_of(feature: int, french: str, adjective_first: bool, english: str) -> int:
-    """What determiners agree with, as one number (see determiners.py)."""
-    vowel, an = starts_with_vowel(french), article_a(english) == "an"
-    return feature + 4 * vowel + 8 * adjective_first + 16 * an
+        `agreement` is a feature, or 4 for a masculine noun with a vowel. French adjectives after
+        the noun come in the other order.
+        """
+        en, before, after, vowel, first = "", "", "", agreement == 4, 0
+        feature = agreement & 3
+        for number in reversed(adjectives):
+            adjective = self.adjectives[number]
+            en = f"{adjective.en} {en}"
+            if adjective.before_noun:
+                form = adjective.forms[4 if feature == 0 and vowel else feature]
+                before = f"{form} {before}"
+                vowel = starts_with_vowel(form)
+                first += 1
+            else:
+                after += adjective.forms[feature] + " "
+        shape = feature + 8 * (first > 0) + 16 * (article_a(en) == "an")
+        count = len(adjectives)
+        return en, before, after, 4 * first + count - first, count, int(vowel), shape
 
 
 def held_out_pairs(nouns: Nouns) -> set[tuple[str, str]]:

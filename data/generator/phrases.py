@@ -1,10 +1,13 @@
 """Phrases appended to a sentence: noun phrases, verb phrases, predicate adjectives."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 from data.generator.determiners import (
     ANY_NUMBER,
     DETERMINERS,
+    LARGE_NUMBER,
     LONG_NUMBERS,
     SHORT_NUMBERS,
     Preposition,
@@ -13,14 +16,14 @@ from data.generator.determiners import (
 from data.generator.fragments import Forms, Fragment, fragment, merge, possessed
 from data.generator.frames import HUMAN, Frame, Frames
 from data.generator.inflection import AGREEMENT
-from data.generator.nouns import Item, Nouns
-from data.generator.verbs import passive_words, verb_words, with_subject
+from data.generator.items import Item
+from data.generator.nouns import Nouns
+from data.generator.verbs import passive_words, verb_words
+from data.generator.ways import MOST_WORDS, POSSESSIVE, THE, ZERO, ways
 
 SIZES = (2, 2, 2, 3, 3, 3, 3, 4, 4, 5)  # wanted words of a noun phrase, in the proportions wanted
-_OWNED = "text object spot clothes instrument vehicle home animal thought kin"
-OWNED = frozenset(_OWNED.split())
 GENDERLESS = (0, 0, 2, 2, 4, 5, 6)  # feature -> a masculine one with the same verb forms
-THE, ZERO = determiner_index("the"), determiner_index("zero")
+NUMBERS = {ANY_NUMBER: SHORT_NUMBERS, LARGE_NUMBER: LONG_NUMBERS, POSSESSIVE: [THE]}
 UNIVERSAL = (determiner_index("every"), determiner_index("all"))
 NEGATED = {"a": "a_not", "some": "any", "every": "the", "several": "the", "many": "the"}
 NEGATED["all"] = "the"
@@ -47,6 +50,8 @@ class Phrases:
         self.rnd = random.Random(0).random
         self.joints: list[tuple[int, Forms]] = []  # fragments that depend on the next one
         self.nouns = Nouns(compose, share)
+        for item in self.nouns.items:
+            item.ways = ways(item)
         self.frames = Frames(self.nouns)
         self.plain = self.nouns.preposition("", "")
         self.owner = self.nouns.preposition("-", "de")
@@ -56,8 +61,6 @@ class Phrases:
         # What determiners become in a negated object, and in one under a negated verb.
         self.negated = [determiner_index(NEGATED.get(kind, kind)) for kind in DETERMINERS]
         self.definite = [determiner_index(DEFINITE.get(kind, kind)) for kind in DETERMINERS]
-        self._verbs: dict[tuple, Fragment] = {}
-        self._adjectives: dict[tuple[int, int], Fragment] = {}
 
     def noun(
         self,
@@ -81,51 +84,32 @@ class Phrases:
             self.universal = False
             self.last = item
             return article.words + made.words
-        room = want - 1
-        kinds = item.determiners
-        complement = None
-        if room >= 2:
-            roll = rnd()
-            if room >= 3 and item.complements and roll < 0.6:
-                complement = item.complements[int(rnd() * len(item.complements))]
-                own = 1 if room < 5 or rnd() < 0.6 else 2
-                rest = room - own
-                room = own
-                kinds = (THE,)
-            elif roll > 0.94 and item.noun_class in OWNED and prep is not self.owner:
+        ways = item.ways[want if want < MOST_WORDS else MOST_WORDS]
+        kind, modifiers, complement, rest = ways[int(rnd() * len(ways))]
+        if kind < 0:
+            if kind == POSSESSIVE and prep is not self.owner:
                 return self.possessive(out, prep, item, want)
-            elif roll > 0.82 and item.doubles:
-                kinds = item.doubles
-                room -= 1
-        kind = kinds[int(rnd() * len(kinds))]
-        if kind == ANY_NUMBER:
-            numbers = LONG_NUMBERS if room >= 3 and rnd() < 0.3 else SHORT_NUMBERS
+            numbers = NUMBERS[kind]
             kind = numbers[int(rnd() * len(numbers))]
-            if numbers is LONG_NUMBERS:
-                room -= 1
         if changed is not None:
             kind = changed[kind]
-        modifiers = room - 1 if 1 <= room < 5 else 0 if room < 1 else 3
-        choices = item.cores[modifiers]
-        pick = int(rnd() * len(choices))
-        made = choices[pick]
-        if made.__class__ is not Fragment:
-            made = self.nouns.core(item, modifiers, pick)
+        recipes = item.cores[modifiers]
+        made = self.nouns.core(item, recipes[int(rnd() * len(recipes))])
         article = prep[kind][made.shape]
         if article.size:
             out.append(article)
         out.append(made)
         used = article.words + made.words
         self.last = item
-        if complement is not None:
-            after, items = complement
+        if complement >= 0:
+            after, items = item.complements[complement]
             used += self.noun(out, after, items[int(rnd() * len(items))], rest)
         self.universal = kind in UNIVERSAL
         return used
 
     def core(self, item: Item, modifiers: int) -> Fragment:
         """The noun with at most so many modifiers, without determiner."""
-        return self.nouns.core(item, modifiers, int(self.rnd() * len(item.cores[modifiers])))
+        return self.nouns.core(item, self.pick(item.cores[modifiers]))
 
     def possessive(self, out: list[Fragment], prep: Preposition, item: Item, want: int) -> int:
         """Adds "the doctor's old house" / "la vieille maison du médecin"."""
@@ -146,16 +130,17 @@ class Phrases:
         tense: int,
         polarity: int,
         feature: int,
-        pronoun: str = "",
         clitic: str = "",
         agreement: int | None = None,
         passive: bool = False,
     ) -> Fragment:
-        """The verb phrase, with its subject pronoun if any, made at first use."""
+        """The verb phrase, made at first use."""
         if not frame.agrees and not passive:
             feature = GENDERLESS[feature]  # fewer to make
-        key = (frame.voice, tense, polarity, feature, pronoun, clitic, agreement, passive)
-        made = self._verbs.get(key)
+        key: int | tuple = (tense << 8) + (polarity << 3) + feature
+        if clitic or passive or agreement is not None:
+            key = key, clitic, agreement, passive
+        made = frame.made.get(key)
         if made is None:
             if passive:
                 words = passive_words(frame.verb, tense, polarity, feature)
@@ -163,30 +148,23 @@ class Phrases:
                 words = verb_words(
                     frame.verb, frame.state, tense, polarity, feature, clitic, agreement
                 )
-            made = with_subject(pronoun, *words) if pronoun else fragment(*words)
-            self._verbs[key] = made
+            made = frame.made[key] = fragment(*words)
         return made
 
-    def adjective(self, item: Item, before: str) -> Fragment:
-        """A predicate adjective agreeing with its subject; `before` is the English before it."""
+    def adjective(self, item: Item, subject: str) -> Fragment:
+        """A predicate adjective agreeing with its subject, given in English as well."""
         choices = item.predicates
         number = choices[int(self.rnd() * len(choices))]
-        if self.nouns.adjectives[number].en in before:  # not "the old house was old"
+        if self.nouns.adjectives[number].en in subject:  # not "the old house was old"
             number = choices[int(self.rnd() * len(choices))]
-        gender = AGREEMENT[item.feature]
-        made = self._adjectives.get((number, gender))
-        if made is None:
-            adjective = self.nouns.adjectives[number]
-            made = fragment([adjective.en], [(adjective.forms[gender], (0,))])
-            self._adjectives[number, gender] = made
-        return made
+        return self.nouns.predicative[number][AGREEMENT[item.feature]]
 
     def join(self, out: list[Fragment], forms: Forms) -> None:
         """Adds a conjunction or pronoun whose French form depends on the next word."""
         self.joints.append((len(out), forms))
         out.append(forms[0])
 
-    def pick(self, items: list[Item]) -> Item:
+    def pick(self, items: Sequence[Any]) -> Any:
         """One of the items."""
         return items[int(self.rnd() * len(items))]
 

@@ -3,19 +3,17 @@
 from data.generator.fragments import Fragment, forms_before, phrase
 from data.generator.frames import (
     ANIMATE,
-    EVENTS,
     HUMAN,
+    IF,
     LONGEST,
-    NOW,
     ONCE,
     RELATIVE,
-    STATES,
     TIMELESS,
     WHEN,
     WHILE,
     Frame,
 )
-from data.generator.nouns import Item
+from data.generator.items import Item
 from data.generator.phrases import Phrases
 from data.generator.verbs import (
     ADVERB,
@@ -27,18 +25,19 @@ from data.generator.verbs import (
     PAST_PROGRESSIVE,
     PERFECT,
     PRESENT,
-    PROGRESSIVE,
+    SUBJECT_FORMS,
     gerund,
     infinitive,
 )
+from data.generator.ways import MOST_WORDS
 
 WHO, WHICH = phrase("who", "qui/0"), phrase("that", "qui/0")
 THAT, WHOM = forms_before("that", "que/0"), forms_before("whom", "que/0")
 IN_ORDER = phrase("in order", "afin/0,1")
+ONCE_AFTER = PAST_PROGRESSIVE  # its adjuncts: no "as soon as he came afterwards"
 SINGLE = frozenset((WHEN, ONCE, WHILE))  # modes of what happens once, and does happen
 UNNAMED = Item("", "", 0)  # the subject of an infinitive, where it does not matter
 # "I" does not see "me".
-LIKING = ("love", "hate", "prefer")  # of these French says "le" of things in general
 FREE_OBJECTS = {lemma: ("him", "her", "you") for lemma in ("I", "we")}
 FREE_OBJECTS["you"] = ("him", "her", "me", "us")
 EVERYBODY = ("me", "us", "you", "him", "her")
@@ -64,16 +63,10 @@ class Predicates(Phrases):
 
     def tense(self, frame: Frame, mode: int, feature: int = 0) -> int:
         """An English tense for the verb in this mode."""
-        if frame.state:
-            return STATES[mode]
-        tenses = EVENTS[mode]
+        tenses = frame.tenses[mode]
         tense = tenses[int(self.rnd() * len(tenses))]
-        if tense == PROGRESSIVE and "n" in frame.flags:
-            tense = PRESENT
-        elif tense == PAST_PROGRESSIVE and ("n" in frame.flags or feature > 3):
-            tense = PAST
-        if tense == PRESENT and mode == NOW and "o" in frame.flags:
-            tense = PERFECT
+        if feature > 3 and tense == PAST_PROGRESSIVE:  # few forms of the first and second persons
+            return PAST
         return tense
 
     def predicate(
@@ -88,39 +81,50 @@ class Predicates(Phrases):
         if room > 7 and frame.kind in "IA":  # little follows them: rather not in long clauses
             frame = choices[int(rnd() * len(choices))]
         kind = frame.kind
-        tense = self.tense(frame, mode, item.feature)
+        tenses = frame.tenses[mode]
+        tense = tenses[int(rnd() * len(tenses))]
+        if item.feature > 3 and tense == PAST_PROGRESSIVE:
+            tense = PAST  # few forms of the first and second persons
         state = frame.state
+        single = mode == IF and frame.once  # not "if he dies every Sunday"
         polarity = AFFIRMATIVE
         changed = None
-        after = tense  # the tense that adjuncts go by
+        lasting = state or tense == PAST_PROGRESSIVE  # "was eating as soon as"
+        after = tense if mode != ONCE else ONCE_AFTER  # the tense that adjuncts go by
         if room > frame.least + 1 and mode not in SINGLE:
-            polarities = self.frames.polarities[tense][state]
+            polarities = frame.polarities[tense]
             polarity = polarities[int(rnd() * len(polarities))]
-            if 0 < polarity < ADVERB:
-                if self.universal:  # "every man did not ...": who did not?
-                    polarity = AFFIRMATIVE
-                else:
-                    changed = self.negated if kind == "T" else self.definite
-            if polarity in TIMELESS:
-                after = PERFECT
-                if polarity >= ADVERB and "o" in frame.flags:  # "he always dies"
-                    polarity = AFFIRMATIVE
-        if self.timed or (tense == PRESENT and item.noun_class not in ANIMATE and not state):
+            if polarity:
+                if polarity < ADVERB:
+                    if self.universal:  # "every man did not ...": who did not?
+                        polarity = AFFIRMATIVE
+                    else:
+                        changed = self.negated if kind in "TD" else self.definite
+                        lasting = True
+                if polarity in TIMELESS:
+                    after = PERFECT
+                    lasting = True
+        if (
+            self.timed
+            or single
+            or (tense == PRESENT and not state and item.noun_class not in ANIMATE)
+        ):
             after = PERFECT
         self.perfect = tense == PERFECT
-        self.lasting = state or (polarity and polarity in TIMELESS) or changed is not None
-        self.lasting = self.lasting or tense == PAST_PROGRESSIVE  # "was eating as soon as"
-        self.dated, self.gone = False, frame.verb.en == "die"
+        self.lasting = lasting
+        self.dated, self.gone = single, frame.fatal
+        if pronoun:
+            self.join(out, SUBJECT_FORMS[pronoun])
         if kind == "T" and polarity == AFFIRMATIVE and (roll := rnd()) < 0.07:
-            if frame.objects[0].noun_class in HUMAN:
+            if frame.human:
                 # nobody done once is no event: "as soon as he saw nobody"
                 roll = max(roll, 0.025) if mode in SINGLE else roll
-                return self.short_object(out, item, n, frame, tense, pronoun, roll)
+                return self.short_object(out, item, room, frame, tense, after, roll) + n - room
             if not self.universal and mode not in SINGLE:
-                return self.short_object(out, item, n, frame, tense, pronoun, roll)
-        made = self.verb(frame, tense, polarity, item.feature, pronoun)
+                return self.short_object(out, item, room, frame, tense, after, roll) + n - room
+        made = self.verb(frame, tense, polarity, item.feature)
         out.append(made)
-        used = made.words
+        used = made.words + n - room
         if kind == "V" or kind == "W":
             return used + self.to_do(out, item, n - used, frame, mode, tense, changed)
         return used + self.complement(out, item, n - used, frame, mode, after, changed)
@@ -132,21 +136,22 @@ class Predicates(Phrases):
         n: int,
         frame: Frame,
         tense: int,
-        pronoun: str,
+        after: int,
         roll: float,
     ) -> int:
-        """Adds a verb with "nothing", "nobody", or a pronoun for a person not named before."""
-        human = frame.objects[0].noun_class in HUMAN
+        """Adds a verb with "nothing", "nobody", or a pronoun for a person not named before.
+
+        `after` is the tense that adjuncts go by.
+        """
         polarity, clitic = AFFIRMATIVE, ""
-        if (roll < 0.025 and not self.universal) or not human:
-            polarity = NOBODY if human else NOTHING
+        if (roll < 0.025 and not self.universal) or not frame.human:
+            polarity = NOBODY if frame.human else NOTHING
         else:
             free = FREE_OBJECTS.get(item.lemma, EVERYBODY)
             clitic = free[int(roll * 1000) % len(free)]
-        made = self.verb(frame, tense, polarity, item.feature, pronoun, clitic)
+        made = self.verb(frame, tense, polarity, item.feature, clitic)
         out.append(made)
         self.object = None
-        after = PERFECT if self.timed else tense
         return made.words + self.adjuncts.fill(out, n - made.words, frame, after, not polarity)
 
     def to_do(
@@ -172,6 +177,8 @@ class Predicates(Phrases):
             tense = FUTURE  # "he must leave tomorrow"
         elif self.timed or skill or tense != PAST:
             tense = PERFECT  # no time: "he wants to leave in summer" says when he wants it
+        elif mode == ONCE:
+            tense = ONCE_AFTER
         under = None if changed is None else self.definite
         return made.words + self.complement(out, item, n - made.words, action, mode, tense, under)
 
@@ -197,8 +204,8 @@ class Predicates(Phrases):
             thing = frame.objects[int(rnd() * len(frame.objects))]
             want = self.size(n)
             if n - want < 2 or not frame.adjuncts:
-                want = n if n < 7 else 6
-            some = self.definite if frame.verb.en in LIKING else None  # on aime LE fromage
+                want = min(max(n, 2), MOST_WORDS)
+            some = self.definite if frame.liking else None  # on aime LE fromage
             determiners = some if changed is None else changed
             used = self.noun(out, frame.preposition, thing, want, determiners)
             followed = self.last
@@ -212,8 +219,7 @@ class Predicates(Phrases):
             used = self.adjuncts.stay(out, frame.objects, min(n, 5), english)
         elif kind == "A":
             used = 1
-            before = "".join([made.en for made in out[-3:-1]])
-            out.append(self.adjective(item, before))
+            out.append(self.adjective(item, out[-min(2, len(out))].en))
         left = n - used
         if left <= 0:
             return used

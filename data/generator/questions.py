@@ -1,9 +1,11 @@
 """Questions: whether, who, what, which, how many, where, when and why."""
 
+from dataclasses import replace
+
 from data.generator.clauses import Clauses
 from data.generator.fragments import Fragment, around_subject, forms_before, fragment, merge, phrase
 from data.generator.frames import NOW, PERSONAL, STATES, THEN, Frame
-from data.generator.nouns import Item
+from data.generator.items import Item
 from data.generator.predicates import UNNAMED
 from data.generator.verbs import FUTURE, PAST, PERFECT, PRESENT, inverted, question_words
 
@@ -23,16 +25,17 @@ class Questions(Clauses):
 
     def __init__(self, compose: bool, share: float) -> None:
         super().__init__(compose, share)
-        frames = self.frames.all
-        self.askable = [f for f in frames if f.kind in "TPIDLM" and "n" not in f.flags]
-        self.askable += [f for f in frames if f.verb.en == "be"]
-        self.personal = [f for f in self.askable if f.verb.en in PERSONAL]
-        self.events = [f for f in self.askable if not f.state]
-        self.whats = [f for f in self.askable if f.kind == "T" and not f.verb.particle]
-        self.whats = [f for f in self.whats if f.objects[0].noun_class not in ("leader", "person")]
-        self.located = [f for f in self.events if f.kind in "TI" and "p" in f.adjuncts]
+        frames = [f for f in self.frames.all if f.kind in "TPIDLM" and "n" not in f.flags]
+        frames += [f for f in self.frames.all if f.verb.en == "be"]
         self.citizen = next(i for i in self.nouns.items if i.lemma == "citizen")
-        self.citizens = [f for f in self.askable if self.citizen in f.subjects]
+        objects = [f for f in frames if f.kind == "T" and not f.verb.particle]
+        self.askable = {
+            "whether": frames,
+            "whether I": [f for f in frames if f.verb.en in PERSONAL],
+            "whether he": [f for f in frames if self.citizen in f.subjects],
+            "what": [f for f in objects if f.objects[0].noun_class not in ("leader", "person")],
+            "where": [f for f in frames if f.kind in "TI" and "p" in f.adjuncts and not f.state],
+        }
 
     def question(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds a question of at most about eleven words."""
@@ -84,7 +87,7 @@ class Questions(Clauses):
 
     def whether(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds "did the doctor sign the treaty" / "le médecin a-t-il signé le traité"."""
-        frame, tense = self.asked(n, mode, self.askable)
+        frame, tense = self.asked(n, mode, self.askable["whether"])
         item = self.pick(frame.subjects)
         while frame.kind == "A" and not item.predicates:
             item = self.pick(frame.subjects)
@@ -106,16 +109,14 @@ class Questions(Clauses):
         made = around_subject(subject, en, fr)
         ask = "est-ce qu'" if made.initial else "est-ce que "
         links = (0, 1, *(link + 2 for link in made.links))
-        out.append(made._replace(fr=ask + made.fr, links=links, size=made.size + 2, initial=1))
+        out.append(replace(made, fr=ask + made.fr, links=links, size=made.size + 2, initial=1))
         return made.words
 
     def whether_pronoun(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds "did she sign the treaty" / "a-t-elle signé le traité"."""
         pronouns = self.frames.pronouns
         item = pronouns[(0, 1, 2, 4, 5)[int(self.rnd() * 5)]]
-        frames = self.citizens
-        if item.feature > 3 and mode != THEN:
-            frames = self.personal
+        frames = self.askable["whether I" if item.feature > 3 and mode != THEN else "whether he"]
         frame, tense = self.asked(n + 1, mode, frames)
         en, fr = question_words(frame.verb, frame.state, tense, item.feature)
         ask = []
@@ -146,7 +147,7 @@ class Questions(Clauses):
 
     def what(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds "what did the doctor sign" / "qu'est-ce que le médecin a signé"."""
-        frame, tense = self.asked(n, mode, self.whats)
+        frame, tense = self.asked(n, mode, self.askable["what"])
         self.join(out, WHAT)
         item = self.pick(frame.subjects)
         used = 1 + self.inquire(out, item, frame, tense, self.size(3), invert=False)
@@ -155,7 +156,7 @@ class Questions(Clauses):
     def where(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds "where did the doctor sign the treaty" / "où le médecin a-t-il signé le traité"."""
         which = int(self.rnd() * 3)
-        frame, tense = self.asked(n, mode, self.located, compound=True)
+        frame, tense = self.asked(n, mode, self.askable["where"], compound=True)
         if which == 1:
             tense = PAST  # not "when has he signed"
         out.append(ASKING[which])
@@ -175,10 +176,10 @@ class Questions(Clauses):
 
     def asked_object(self, out: list[Fragment], n: int, mode: int, many: bool) -> int:
         """Adds a question about the object, which the participle agrees with."""
-        frame, tense = self.asked(n, mode, self.whats, compound=True)
+        frame, tense = self.asked(n, mode, self.askable["what"], compound=True)
         item = self.pick(frame.objects)
         while item.fixed or item.noun_class == "topic" or (many and not item.feature & 2):
-            frame, tense = self.asked(n, mode, self.whats, compound=True)
+            frame, tense = self.asked(n, mode, self.askable["what"], compound=True)
             item = self.pick(frame.objects)
         thing = self.core(item, 1 if n > 7 else 0)
         article = HOW_MANY[bool(thing.shape & 4)] if many else WHICH_ASKED[item.feature]

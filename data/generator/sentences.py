@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from data.generator.fragments import COMMA, Forms, Fragment, finish, forms_before, phrase
+from data.generator.fragments import COMMA, Forms, Fragment, forms_before, phrase
 from data.generator.frames import (
     EARLIER,
     HUMAN,
@@ -17,11 +17,11 @@ from data.generator.frames import (
     WHEN,
     WHILE,
 )
-from data.generator.nouns import Item
+from data.generator.items import Item
 from data.generator.phrases import pronoun_for
 from data.generator.predicates import THAT
 from data.generator.questions import Questions
-from data.generator.verbs import AFFIRMATIVE, NOT, PAST, PERFECT, PRESENT
+from data.generator.verbs import AFFIRMATIVE, NOT, PAST, PERFECT, PRESENT, SUBJECT_FORMS
 
 MODES = (THEN, THEN, THEN, THEN, NOW, NOW, NOW, LATER, LATER)  # of main clauses
 
@@ -78,6 +78,7 @@ SUBORDINATE = {  # mode of the main clause -> what may hang from it; "because" f
         _joins("even though", "même/0 si/1", EARLIER),
     ),
 }
+HANGING = {ONCE: THEN, IF: NOW}  # mode of a main clause -> that of what hangs from it, if another
 FRONTED = {  # what may open a sentence, before its main clause
     NOW: SUBORDINATE[NOW][2:5],
     THEN: SUBORDINATE[THEN][2:6],
@@ -93,17 +94,20 @@ class Sentences(Questions):
     def __init__(self, compose: bool, share: float) -> None:
         super().__init__(compose, share)
         self.fronted: Conjunction | None = None  # what the sentence opens with
+        self.earlier = False  # whether the last clause was about what had happened
         spoken = [f for f in self.frames.all if f.kind in "SQ"]
         foretold = ("say", "think", "believe", "know", "hope", "promise", "announce")
-        self.sayings = [f for f in spoken if "f" not in f.flags]
-        self.foretellings = [f for f in spoken if f.kind == "S" and f.verb.en in foretold]
+        sayings = [f for f in spoken if "f" not in f.flags]
+        self.sayings = [sayings] * 8  # by mode
+        self.sayings[LATER] = [f for f in spoken if f.kind == "S" and f.verb.en in foretold]
 
-    def sentence(self, n: int) -> tuple[str, str, str, int]:
-        """English, French, links and English words of a sentence of about `n` words."""
+    def sentence(self, n: int) -> tuple[list[Fragment], str, int]:
+        """Fragments, final mark and English words of a sentence of about `n` words."""
         rnd = self.rnd
         out: list[Fragment] = []
         self.subject = self.object = None
-        self.timed, self.fronted = False, None
+        self.universal = self.timed = self.earlier = False
+        self.fronted = None
         self.joints = []
         mode = MODES[int(rnd() * 9)]
         mark = "."
@@ -116,7 +120,7 @@ class Sentences(Questions):
             used = self.statement(out, n, mode)
         for place, forms in self.joints:
             out[place] = forms[out[place + 1].initial]
-        return *finish(out, mark), used
+        return out, mark, used
 
     def statement(self, out: list[Fragment], n: int, mode: int) -> int:
         """Adds main clauses, each with what hangs from it, joined by "and", "but" or "so"."""
@@ -185,7 +189,7 @@ class Sentences(Questions):
             return used
         room = 4 + int(rnd() * (left - 9 if left < 16 else 7))
         used += self.joined_clause(out, room, mode, joined)
-        used += self.under(out, n - used, {ONCE: THEN, IF: NOW}.get(mode, mode))
+        used += self.under(out, n - used, HANGING.get(mode, mode))
         self.timed = False
         return used
 
@@ -208,6 +212,7 @@ class Sentences(Questions):
         self, out: list[Fragment], n: int, mode: int, joined: Conjunction | None
     ) -> int:
         """Adds a clause after a conjunction, perhaps with a pronoun for something before it."""
+        earlier, self.earlier = self.earlier, mode == EARLIER
         if joined is None or not joined.pronouns or self.rnd() < 0.5:
             return self.clause(out, n, mode)
         self.universal = False
@@ -218,7 +223,8 @@ class Sentences(Questions):
         if item is None or not item.tables[mode][LONGEST]:
             return self.clause(out, n, mode)
         self.object = None
-        bare = joined.joins_verbs and self.rnd() < 0.5
+        # "had disappeared and resigned" would be another "had"
+        bare = joined.joins_verbs and not earlier and self.rnd() < 0.5
         return self.predicate(out, item, n, mode, "" if bare else pronoun_for(item, True))
 
     def object_pronoun(self, out: list[Fragment], n: int, mode: int, item: Item) -> int:
@@ -242,7 +248,7 @@ class Sentences(Questions):
     def saying(self, out: list[Fragment], mode: int) -> tuple[int, int]:
         """Adds "the minister says that"; returns its words and the mode of what is said."""
         rnd = self.rnd
-        frames = self.foretellings if mode == LATER else self.sayings
+        frames = self.sayings[mode]
         frame = frames[int(rnd() * len(frames))]
         subject = self.pick(frame.subjects)
         past = mode == THEN and rnd() < 0.6
@@ -254,11 +260,12 @@ class Sentences(Questions):
             subject = self.frames.pronouns[int(rnd() * count)]
             if subject.lemma == "they" and out:
                 subject = self.frames.pronouns[0]
-            made = self.verb(frame, tense, polarity, subject.feature, subject.lemma)
+            self.join(out, SUBJECT_FORMS[subject.lemma])
+            used = 1
         else:
             used = self.noun(out, self.plain, subject, 2 + int(rnd() * 2))
             polarity = AFFIRMATIVE if self.universal else polarity
-            made = self.verb(frame, tense, polarity, subject.feature)
+        made = self.verb(frame, tense, polarity, subject.feature)
         out.append(made)
         used += made.words
         if frame.kind == "Q":

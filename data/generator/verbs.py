@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from data.generator.fragments import Fragment, Places, Words, fragment
+from data.generator.fragments import Fragment, Places, Words, forms_before, fragment
 from data.generator.inflection import AGREEMENT, MODALS, PERSON, Verb, inflected, read_table
 
 # English tenses. The French ones: présent, passé composé (imparfait of states), passé composé,
@@ -11,6 +11,7 @@ from data.generator.inflection import AGREEMENT, MODALS, PERSON, Verb, inflected
 PRESENT, PAST, PERFECT, FUTURE, PROGRESSIVE, PAST_PROGRESSIVE, PLUPERFECT, WHEN_FUTURE = range(8)
 # What stands where "not" does: a negation, or (from ADVERB on) an adverb.
 AFFIRMATIVE, NOT, NEVER, NO_LONGER, NOTHING, NOBODY, ADVERB = range(7)
+MIDDLE = [[], ["not"], ["never"], ["no", "longer"], [], []]  # their English beside the verb
 NEGATIONS = {NOT: "pas", NEVER: "jamais", NO_LONGER: "plus", NOTHING: "rien", NOBODY: "personne"}
 
 SUBJECTS = {  # English subject pronoun -> French; "(f)": English hides that it is feminine
@@ -62,6 +63,13 @@ def plain_english(english: str) -> str:
     return english.removesuffix(" (f)")
 
 
+# As they are before a consonant, a vowel, and il or ils: je, j', j'.
+SUBJECT_FORMS = {
+    english: forms_before(plain_english(english), f"{french}/0")
+    for english, french in SUBJECTS.items()
+}
+
+
 def _be(past: bool, feature: int) -> str:
     if past:
         return "was" if feature in (0, 1, 4) else "were"
@@ -98,9 +106,7 @@ def english_words(
     after = [main] if main else []
     after += [verb.en_participle] if passive else []
     after += [verb.particle] if verb.particle else []
-    middle = {NOT: ["not"], NEVER: ["never"], NO_LONGER: ["no", "longer"]}.get(polarity, [])
-    if polarity >= ADVERB:
-        middle = [MID_ADVERBS[polarity - ADVERB].en]
+    middle = [MID_ADVERBS[polarity - ADVERB].en] if polarity >= ADVERB else MIDDLE[polarity]
     if before == ["can"] and polarity == NOT:
         return ["cannot"], [], after
     return before, middle, after
@@ -188,12 +194,6 @@ def passive_words(verb: Verb, tense: int, polarity: int, feature: int) -> tuple[
         fr = _around_finite([], (finite, (0, *been)), polarity, mid)
     fr.append((verb.participle[AGREEMENT[feature]], last))
     return en, fr
-
-
-def with_subject(pronoun: str, en: list[str], fr: Words) -> Fragment:
-    """The fragment of a verb phrase after its pronoun subject."""
-    shifted = [(word, tuple(i + 1 for i in places)) for word, places in fr]
-    return fragment([plain_english(pronoun), *en], [(SUBJECTS[pronoun], (0,)), *shifted])
 
 
 @cache

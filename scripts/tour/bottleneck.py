@@ -91,7 +91,7 @@ def _measured(runs: Sequence[Run]) -> Part:
     return Part(
         text(
             prose(f"The same measured here, on the {SPLIT} sentences of the runs shown:"),
-            comparison_table(scores),
+            text_table(*comparison_table(scores)),
             prose(from_short_to_long(curves)),
         ),
         Drawing(

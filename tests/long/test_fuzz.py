@@ -35,8 +35,9 @@ import yaml
 
 import cli
 from data.archive import unpack, unpacked_limit
-from data.corpus import normalise, read_lines, read_parallel, read_tsv, source_key
+from data.corpus import normalise, read_parallel, read_tsv, source_key
 from data.sources import Files
+from data.text import read_lines
 from data.tokenizer import BOS, EOS, PAD, TYPES, UNK, Tokenizer, learn
 from decoding.run import Run
 from evaluation.bleu import sentence_statistics
