@@ -261,7 +261,8 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
     """
     overrides = list(HydraConfig.get().overrides.task)
     if given.resume == "auto":
-        overrides = changes(run.config, _settings(given))
+        keys = [override.lstrip("+").split("=")[0] for override in overrides]
+        overrides = changes(run.config, _settings(given), keys)
     kinds = {**OmegaConf.to_container(given, resolve=True), "resume": None}
     try:
         check_types(run.config, kinds)

@@ -1,6 +1,6 @@
 """The settings of a training: what they may be, and what a resumed one has changed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -42,13 +42,21 @@ def wants_bf16(precision: str, device: torch.device) -> bool:
     return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], group: str = "") -> list[str]:
-    """The settings that differ, as overrides of the one that make it the other."""
+def changes(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    given: Collection[str] = (),
+    group: str = "",
+) -> list[str]:
+    """The settings that differ, as overrides of the one that make it the other.
+
+    A key that came into being after the first was made counts only if it is among those `given`.
+    """
     overrides = []
     for key in {**before, **after}:
-        old, new = before.get(key), after.get(key)
+        old, new, name = before.get(key), after.get(key), f"{group}{key}"
         if isinstance(old, dict) and isinstance(new, dict):
-            overrides += changes(old, new, f"{group}{key}.")
-        elif old != new:
-            overrides.append(f"{group}{key}={'null' if new is None else new}")
+            overrides += changes(old, new, given, f"{name}.")
+        elif old != new and (key in before or name in given):
+            overrides.append(f"{name}={'null' if new is None else new}")
     return overrides
