@@ -40,11 +40,14 @@ def write_results(
 
 
 def origin(run: Run) -> dict[str, Any]:
-    """How a run came about: its overrides, its counters, duration, machine and versions."""
+    """How a run came about: its overrides, its counters, duration, machine and versions.
+
+    Where the corpus lay (data.source) is left out: it is of one machine and changes no number.
+    """
     progress = checkpoints.load(run.checkpoint("last")).get("progress", {})
     return {
         "run": run.name,
-        "overrides": run.overrides,
+        "overrides": [o for o in run.overrides if not o.startswith("data.source=")],
         "seed": run.config.get("seed"),
         **{name: progress.get(name) for name in KEPT},
         **run.training,

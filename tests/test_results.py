@@ -71,7 +71,7 @@ def seeded(folder: Path, seed: int, scores: dict[str, float], **settings) -> Pat
         "name": folder.name,
     }
     (folder / "config.yaml").write_text(yaml.dump(config))
-    (folder / "overrides.yaml").write_text(yaml.dump([f"seed={seed}"]))
+    (folder / "overrides.yaml").write_text(yaml.dump([f"seed={seed}", "data.source=/some/where"]))
     (folder / "checkpoints").mkdir()
     progress = {"step": 7, "best_step": 5, "tgt_tokens": 900}
     identity = {"model": {}, "vocabularies": [4, 4], "digests": ["a", "b"], "weights": {}}
