@@ -122,6 +122,8 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
     chosen = list(filter(None, map(_choice, overrides)))
     try:
         parsed = list(map(_parsed, overrides))
+        for nameless in (override for override in parsed if not override.key_or_group):
+            fail(f"{_short(nameless.input_line)} has no key before the =")
         swept = [override for override in parsed if override.is_sweep_override()]
         if swept and not {"-m", "--multirun"} & set(arguments):
             fail(f"{swept[0].input_line}: several values are a sweep (-m); a comma needs quotes")

@@ -93,9 +93,13 @@ def normalise(text: str) -> str:
     other format characters (soft hyphen) are dropped; runs of spaces are one, none at the ends;
     of combining marks in a row, those after the 30th are dropped.
     """
-    # Twice: some accents decompose to a character of the rule, and dropping may join an accent.
+    # Again: some accents decompose to a character of the rule, dropping may join an accent, and
+    # composing may set marks free, so that there are too many once more.
     text = unicodedata.normalize("NFC", _few_marks(text)).translate(_CHARACTER_RULE)
-    return unicodedata.normalize("NFC", _few_marks(" ".join(text.split())))
+    text, before = " ".join(text.split()), None
+    while text != before:
+        text, before = unicodedata.normalize("NFC", _few_marks(text)), text
+    return text
 
 
 def _few_marks(text: str) -> str:

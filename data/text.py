@@ -1,5 +1,6 @@
 """Text in files: read line by line, within bounds, so that no memory need hold it."""
 
+import codecs
 import gzip
 import hashlib
 import math
@@ -41,6 +42,8 @@ def read_lines(path: Path) -> Iterator[str]:
                         f"{path}, line {number}: unpacks to over {MAX_RATIO} times its size;"
                         " if it is meant to, unpack it yourself"
                     )
+                if number == 1 and line == codecs.BOM_UTF8:
+                    return  # an empty file, as some editors write it
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield text.removesuffix("\n").replace("\r", "")
         except UnicodeDecodeError as error:

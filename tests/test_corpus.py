@@ -68,6 +68,13 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert unicodedata.is_normalized("NFC", once)
 
 
+def test_marks_that_composing_sets_free_are_counted_too() -> None:
+    """NFC makes Ạ of Ǻ and a dot below, and so a ring and an acute accent free."""
+    once = normalise("\u01fa" + 14 * "\u0323" + 20 * "\u0300")
+    assert normalise(once) == once
+    assert once[0] == "\u1ea0" and len(once) == 31
+
+
 @given(st.text(alphabet=st.characters(categories=["Zs", "Zl", "Zp", "Cc", "Cf", "Mn", "Ll"])))
 def test_normalised_text_has_no_space_but_single_plain_ones(text: str) -> None:
     once = normalise(text)
@@ -392,3 +399,9 @@ def test_nothing_depends_on_the_locale(tmp_path: Path) -> None:
         check=True,
     )
     assert answer.stdout.strip() == ascii(["l'été", "l'hiver"]).encode()
+
+
+def test_a_file_of_a_byte_order_mark_alone_has_no_line(tmp_path: Path) -> None:
+    write(tmp_path / "a", b"\xef\xbb\xbf")
+    write(tmp_path / "b", b"\xef\xbb\xbf\n")
+    assert list(read_lines(tmp_path / "a")) == [] and list(read_lines(tmp_path / "b")) == [""]
