@@ -59,7 +59,7 @@ runs/grammar/%/demo/evaluation/test/scores.json:
 $(ATTENTION)/alignments.json:
 	@if [ -d $(ATTENTION) ]; then $(PY) train.py resume=$(ATTENTION); \
 	else $(PY) train.py +experiment=alignments name=alignments; fi
-	@$(PY) -m scripts.score_alignments $(ATTENTION) --json $@
+	@$(PY) -m scripts.score_alignments $(ATTENTION) --method balanced --json $@
 
 # The paper's figure 2 on real text. Interrupted, it goes on where it stopped.
 reproduce: .venv/installed

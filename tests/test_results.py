@@ -56,6 +56,8 @@ def test_a_table_is_put_where_its_mark_stands_and_nothing_else_changes(tmp_path:
     ]
     assert changed == "before\n\n" + mark + "\n".join(rows) + "\n\nafter\n| other | table |\n"
     assert readme_tables.with_tables(changed, tmp_path) == changed
+    new = readme_tables.with_tables(f"{mark}\nText that follows.\n", tmp_path)
+    assert new == f"{mark}\n" + "\n".join(rows) + "\n\nText that follows.\n"
     with pytest.raises(FileNotFoundError, match=r"results/b\.json"):
         readme_tables.with_tables("<!-- results/b.json -->\n", tmp_path)
 
