@@ -31,6 +31,7 @@ from decoding import cost
 from decoding.run import Run
 from decoding.translator import Translator, device_of, use_threads
 from evaluation.tables import number, text_table
+from training.machine import begin_measuring_process
 from training.machine import machine as machine_of
 
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
@@ -169,8 +170,7 @@ def in_fresh_process(task: Record, folder: Path, options: argparse.Namespace) ->
     with ProcessPoolExecutor(
         1,
         multiprocessing.get_context("spawn"),
-        initializer=logging.disable,
-        initargs=(logging.WARNING,),
+        initializer=begin_measuring_process,
     ) as process:
         try:
             return process.submit(measure, task, folder, options).result()

@@ -29,6 +29,7 @@ from cli import CONFIGS, check_overrides, command
 from decoding import cost
 from decoding.translator import device_of, use_threads
 from evaluation.tables import number, text_table
+from training.machine import begin_measuring_process
 
 SIZES = (10_000, 100_000)
 COLUMNS = {  # of the table, and the keys of the records
@@ -100,7 +101,7 @@ def measure(size: int, options: argparse.Namespace) -> Record:
 def in_fresh_process(task: Callable[..., Record], *arguments: Any) -> Record:
     """What the task gives in a process whose peak memory is its own."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, logging.disable, (logging.WARNING,)) as process:
+    with ProcessPoolExecutor(1, spawn, begin_measuring_process) as process:
         try:
             return process.submit(task, *arguments).result()
         except BrokenProcessPool as error:

@@ -3,7 +3,9 @@
 import json
 import logging
 import os
+import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -218,3 +220,37 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     assert ended.value.code == 1
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("error: ") and message in last
+
+
+def test_a_measuring_process_ends_with_the_one_that_wanted_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, os, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from training.machine import begin_measuring_process\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    pool = ProcessPoolExecutor(1, spawn, begin_measuring_process)\n"
+        "    print(pool.submit(os.getpid).result(), flush=True)\n"
+        "    pool.submit(time.sleep, 100).result()\n"
+    )
+    root = Path(__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as parent:
+        child = int(parent.stdout.readline())
+        os.kill(child, 0)  # it is there
+        parent.kill()
+    for _ in range(300):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            break
+        if (
+            Path(f"/proc/{child}/stat").is_file()
+            and ") Z " in Path(f"/proc/{child}/stat").read_text()
+        ):
+            break  # ended; nobody has asked for its status
+        time.sleep(0.1)
+    else:
+        raise AssertionError("it goes on by itself")

@@ -1,8 +1,11 @@
 """On what machine a training ran and how long: training.json in the run folder."""
 
 import json
+import logging
+import multiprocessing
 import os
 import platform
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,17 @@ def machine(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
     }
+
+
+def begin_measuring_process() -> None:
+    """For the start of a process that measures for another: it is quiet, and ends with the other.
+
+    A worker of a pool would go on with its task when whoever wanted it has been killed.
+    """
+    logging.disable(logging.WARNING)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 @contextmanager
