@@ -68,7 +68,10 @@ class Run:
         path = self.folder / "overrides.yaml"
         if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
             return []
-        return [str(line) for line in yaml.safe_load(path.read_text("utf-8")) or []]
+        try:
+            return [str(line) for line in yaml.safe_load(path.read_text("utf-8")) or []]
+        except Exception as error:  # of odd values PyYAML raises nearly anything
+            raise ValueError(f"{path}: not a list of overrides") from error
 
     @cached_property
     def training(self) -> dict[str, Any]:

@@ -28,9 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     splits = options.splits.split(",")
     records = [_record(run, split) for run in runs for split in splits]
     header, rows = _table(runs, splits, records)
+    if options.results:  # first, since who reads what is printed may stop reading
+        write_results(options.results, header, rows, records, runs)
     print(text_table(header, rows))
     if options.results:
-        write_results(options.results, header, rows, records, runs)
         print(f"\nall numbers: {options.results}")
 
 

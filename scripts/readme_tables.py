@@ -40,7 +40,10 @@ def with_tables(text: str, folder: Path = Path()) -> str:
         path = folder / match[2]
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such results, which a document shows")
-        shown = text_table(**json.loads(path.read_text("utf-8"))["table"])
+        try:
+            shown = text_table(**json.loads(path.read_text("utf-8"))["table"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}: not a file of results ({error!r})") from error
         follows = match.string[match.end() : match.end() + 1]  # it would be a row of the table
         return f"{match[1]}{shown}\n" + ("\n" if follows.strip() else "")
 

@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from cli import command, fail
 
+ROOT = Path(__file__).resolve().parents[1]
 RUNS = Path("runs")
 POLL = 1.0  # seconds between two looks at what has been done
 
@@ -110,7 +111,10 @@ class Job:
 
     def _call(self, arguments: list[str]) -> None:
         called = subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True, check=False
+            [sys.executable, str(ROOT / arguments[0]), *arguments[1:]],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if called.returncode:
             said = called.stderr.strip().splitlines() or [f"status {called.returncode}"]

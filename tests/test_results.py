@@ -58,6 +58,9 @@ def test_a_table_is_put_where_its_mark_stands_and_nothing_else_changes(tmp_path:
     assert readme_tables.with_tables(changed, tmp_path) == changed
     new = readme_tables.with_tables(f"{mark}\nText that follows.\n", tmp_path)
     assert new == f"{mark}\n" + "\n".join(rows) + "\n\nText that follows.\n"
+    (tmp_path / "results" / "c.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"results/c\.json: not a file of results"):
+        readme_tables.with_tables("<!-- results/c.json -->\n", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"results/b\.json"):
         readme_tables.with_tables("<!-- results/b.json -->\n", tmp_path)
 
@@ -117,6 +120,15 @@ def test_a_run_that_is_not_evaluated_says_how_to(tmp_path: Path, capsys) -> None
     run = seeded(tmp_path / "a", 1, {"test": 1.0})
     message = failure(compare_seeds.main, [run, "--splits", "test,dev"], capsys)
     assert f"python evaluate.py run={run} split=dev" in message
+
+
+@pytest.mark.parametrize("content", ["[1,", "5", "\x00"])
+def test_damaged_overrides_of_a_run_are_told(tmp_path: Path, capsys, content: str) -> None:
+    run = seeded(tmp_path / "a", 1, {"test": 1.0})
+    (run / "overrides.yaml").write_text(content)
+    message = failure(compare_seeds.main, [run, "--results", tmp_path / "r.json"], capsys)
+    assert f"{run}/overrides.yaml: not a list of overrides" in message
+    assert not (tmp_path / "r.json").exists()
 
 
 def test_the_time_of_a_training_adds_up_over_its_parts(tmp_path: Path, monkeypatch) -> None:
