@@ -51,15 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for (label, sums), one in zip(statistics.items(), evaluated, strict=True)
     }
     header, rows = comparison_table(scores)
-    print(text_table(header, rows))
     differences = compare(statistics, sources, **buckets)
-    if differences:
-        print(f"\n{significance_table(differences)}\n(paired approximate randomisation)")
     curves = {label: score["by_length"] for label, score in scores.items()}
     published = PUBLISHED[options.reference] if options.reference else None
     figure = bleu_by_length_figure(curves, title=options.title, published=published)
-    output = options.output or _default_output(evaluated, options.split)
-    print("\n" + "\n".join(str(path) for path in save(figure, output)))
+    # files first, since who reads what is printed may stop reading
+    written = save(figure, options.output or _default_output(evaluated, options.split))
     records = _records(scores, options.split) + differences
     if options.json:
         options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -67,6 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runs = [one.run for one in evaluated]
         write_results(options.results, header, rows, records, runs)
         save(figure, options.results.with_suffix(".png"))
+    print(text_table(header, rows))
+    if differences:
+        print(f"\n{significance_table(differences)}\n(paired approximate randomisation)")
+    print("\n" + "\n".join(map(str, written)))
 
 
 def _parser() -> argparse.ArgumentParser:

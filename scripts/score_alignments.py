@@ -81,12 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     records.sort(key=lambda record: record["run"] == DIAGONAL.run)
     records = [record for i, record in enumerate(records) if record not in records[:i]]
     header, rows = alignment_table(records, gold.published(supplied) if supplied else {})
-    print(text_table(header, rows))
-    print("\n".join(notes(runs, supplied, records, options)))
     if options.json:
         options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
     if options.results:
         write_results(options.results, header, rows, records, runs)
+    print(text_table(header, rows))
+    print("\n".join(notes(runs, supplied, records, options)))
 
 
 def _parser() -> argparse.ArgumentParser:
