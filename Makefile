@@ -8,10 +8,6 @@ DEMO := $(MODELS:%=runs/grammar/%/demo)
 ATTENTION := runs/grammar/bahdanau/alignments
 FIGURE_3A := The agreement on the European Economic Area was signed in August 1992.
 
-# glibc keeps freed memory instead of returning it and asking again at each step: 10 % faster.
-export MALLOC_MMAP_THRESHOLD_ := 1073741824
-export MALLOC_TRIM_THRESHOLD_ := 1073741824
-
 BUDGET ?= 1
 
 .PHONY: help demo demo-runs reproduce test test-long lint format tensorboard clean-demo

@@ -20,8 +20,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from cli import hydra_command
 from data.corpus import ParallelCorpus
+from decoding.device import use_threads
 from decoding.run import Run
-from decoding.translator import Translation, Translator, use_threads
+from decoding.translator import Translation, Translator
 from evaluation.bleu import scores
 from evaluation.figures import bleu_by_length_figure, save
 from evaluation.moses import moses_bleu
@@ -38,7 +39,7 @@ def main(config: DictConfig) -> None:
     names = config.checkpoint
     names = list(names) if isinstance(names, ListConfig) else str(names)
     search = instantiate(config.search)
-    translator = Translator.from_run(run, config.device, names)
+    translator = Translator.from_run(run, config.device, names, config.precision)
     source = run.corpus()
     corpus = source.load(config.split)
     begun = time.perf_counter()
@@ -63,6 +64,7 @@ def main(config: DictConfig) -> None:
         "parameters": sum(p.numel() for p in translator.model.parameters()),
         "checkpoint": names,
         "search": {k: v for k, v in OmegaConf.to_container(config.search).items() if k[0] != "_"},
+        "precision": "bf16" if translator.bf16 else "fp32",
         "seconds": seconds,
         "sentences_per_second": len(hypotheses) / seconds,
     }

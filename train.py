@@ -22,8 +22,9 @@ from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.prepared import prepare, tokens
 from data.tokenizer import Tokenizer, learn_pair
+from decoding.device import device_of, use_threads, wants_bf16
 from decoding.run import Run, corpus_of
-from decoding.translator import Search, Translator, device_of, search_of, use_threads
+from decoding.translator import Search, Translator, search_of
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training import run_folder
@@ -32,7 +33,7 @@ from training.optimizer import optimizer_of
 from training.processes import ALONE, Processes, join_processes
 from training.run_folder import RUNS, RunLog
 from training.schedule import Schedule, schedule
-from training.settings import changes, check_ranges, wants_bf16
+from training.settings import changes, check_ranges
 from training.signals import Stop
 from training.trainer import Trainer
 from training.validation import Validation, write_hyperparameters

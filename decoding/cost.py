@@ -47,10 +47,12 @@ class Endless(Seq2Seq):
         return decoding
 
 
-def untrained(config: Any, tokenizers: Sequence[Tokenizer], device: torch.device) -> Translator:
+def untrained(
+    config: Any, tokenizers: Sequence[Tokenizer], device: torch.device, bf16: bool = False
+) -> Translator:
     """The translator of a `model` config, with random weights, which never ends a sentence."""
     model = checkpoints.build(config, *(tokenizer.size for tokenizer in tokenizers))
-    return Translator(Endless(model), *tokenizers, device)
+    return Translator(Endless(model), *tokenizers, device, bf16)
 
 
 def search_in_batches(beam_size: int, sentences: int, length: int | None) -> Search:

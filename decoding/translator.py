@@ -13,6 +13,7 @@ from tqdm import tqdm
 from data.batching import Batch, by_length, collate, pad
 from data.corpus import normalise
 from data.tokenizer import EOS, PAD, UNK, Tokenizer
+from decoding.device import device_of, wants_bf16
 from decoding.run import Run
 from decoding.search import Hypothesis, beam_search
 from models import checkpoint as checkpoints
@@ -21,7 +22,7 @@ from models.seq2seq import ALIGNMENT, AttentionMap, Seq2Seq
 MAX_SOURCE_TOKENS = 1_000  # of longer sources only so many tokens are read, with a warning
 BATCH_TOKENS = 4_000  # source tokens translated at once, fewer with a beam
 WIDE_BEAM = 8  # that is wider than this, so that memory is bounded
-MAX_BEAM, MAX_PENALTY, MAX_THREADS = 1_000, 100.0, 1_024
+MAX_BEAM, MAX_PENALTY = 1_000, 100.0
 
 log = logging.getLogger(__name__)
 
@@ -96,26 +97,6 @@ def search_of(settings: Mapping[str, Any]) -> Search:
         raise ValueError(f"search: {error}") from error
 
 
-def device_of(name: str) -> torch.device:
-    """The torch device called `name`; auto: the GPU if there is one. ValueError if there is not."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.zeros(1, device=str(name)).item()  # which only a device that computes can give
-        return torch.device(str(name))
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ValueError(f"device={name}: not available here; use auto or cpu") from error
-
-
-def use_threads(threads: int | None) -> None:
-    """Sets the number of CPU threads; None leaves it to torch. ValueError below 1."""
-    if threads is not None and not 1 <= threads <= MAX_THREADS:
-        bound = "at least 1, or null" if threads < 1 else f"at most {MAX_THREADS}"
-        raise ValueError(f"threads must be {bound}, not {threads}")
-    if threads is not None:
-        torch.set_num_threads(threads)
-
-
 class Translator:
     """A model with its two vocabularies. Sentences are normalised here as they were in training.
 
@@ -128,21 +109,31 @@ class Translator:
         src_tokenizer: Tokenizer,
         tgt_tokenizer: Tokenizer,
         device: torch.device,
+        bf16: bool = False,
     ) -> None:
-        self.model, self.device = model.to(device), device
+        """bf16: matrix products of the search in bfloat16; alignments are always in float32."""
+        self.model, self.device, self.bf16 = model.to(device), device, bf16
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
 
     @classmethod
     def from_run(
-        cls, run: Run, device: str = "auto", checkpoint: str | Sequence[str] = "best"
+        cls,
+        run: Run,
+        device: str = "auto",
+        checkpoint: str | Sequence[str] = "best",
+        precision: str = "fp32",
     ) -> "Translator":
-        """The translator of a run; checkpoint: best, last, a file, or several to average."""
+        """The translator of a run; checkpoint: best, last, a file, or several to average.
+
+        precision: of the search's matrix products, fp32, bf16 or auto.
+        """
         names = [checkpoint] if isinstance(checkpoint, str) else checkpoint
         tokenizers = run.tokenizers()
         model = checkpoints.restore(
             [run.checkpoint(name) for name in names], [t.digest for t in tokenizers]
         )
-        return cls(model, *tokenizers, device_of(device))
+        place = device_of(device)
+        return cls(model, *tokenizers, place, wants_bf16(precision, place))
 
     @property
     def has_attention(self) -> bool:
@@ -174,7 +165,8 @@ class Translator:
             src = pad([[*tokens[i], EOS] for i in numbers]).to(self.device)
             src_mask = src != PAD
             max_len = 2 * src_mask.sum(dim=1) + 10
-            found = search(self.model, src, src_mask, max_len=max_len)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+                found = search(self.model, src, src_mask, max_len=max_len)
             for i, hypotheses in zip(numbers, found, strict=True):
                 if not hypotheses:  # no score is above minus infinity
                     raise ValueError("the model's scores are not numbers: are its weights damaged?")

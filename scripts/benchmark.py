@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from data.batching import TokenArray
 from data.corpus import ParallelCorpus
 from data.tokenizer import Tokenizer, learn_pair
 from decoding import cost
+from decoding.device import device_of, use_threads
 from decoding.run import Run
-from decoding.translator import Translator, device_of, use_threads
+from decoding.translator import Translator
 from evaluation.tables import number, text_table
 from training.machine import begin_measuring_process
 from training.machine import machine as machine_of
@@ -37,8 +39,9 @@ from training.machine import machine as machine_of
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 BEAMS = (1, 5)
+SEARCH = ("dtype", "beam", "batch", "length")  # how a translation is looked for
 LENGTH = 20  # target tokens of a translation with untrained weights
-PAIRS = 8_000  # of the corpus: enough for batches of all lengths
+PAIRS = 30_000  # of the corpus: enough for batches of all lengths
 SENTENCES = 500  # to translate
 COUNTED, PROFILED = 10, 3  # updates whose products are counted; whose time is told apart
 SHORT = {  # options that stand for a setting of train.py
@@ -89,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "overrides", nargs="*", metavar="KEY=VALUE", help="settings of train.py, such as data=bible"
     )
     parser.add_argument("--models", default=",".join(MODELS), help="(default: %(default)s)")
-    parser.add_argument("--dtypes", default="fp32,bf16", help="of training (default: %(default)s)")
+    parser.add_argument("--dtypes", default="fp32,bf16", help="(default: %(default)s)")
     parser.add_argument("--only", choices=("train", "translate"), help="one half")
     parser.add_argument("--run", type=Path, metavar="RUN", help="translate with this one, too")
     parser.add_argument("--text", type=Path, nargs=2, metavar="FILE", help="source, target lines")
@@ -119,9 +122,11 @@ def tasks(options: argparse.Namespace) -> Iterator[Record]:
             yield from ({"task": "train", "model": model, "dtype": dtype} for dtype in dtypes)
     if options.only != "train":
         for model in [*models, *([run.name] if run else [])]:
-            for beam in BEAMS:
-                for batch in dict.fromkeys((1, options.batch_sentences)):
-                    yield {"task": "translate", "model": model, "beam": beam, "batch": batch}
+            for beam, batch, dtype in product(
+                BEAMS, dict.fromkeys((1, options.batch_sentences)), dtypes
+            ):
+                about = {"model": model, "dtype": dtype, "beam": beam, "batch": batch}
+                yield {"task": "translate", **about}
 
 
 def machine(options: argparse.Namespace) -> Record:
@@ -185,18 +190,19 @@ def measure(task: Record, folder: Path, options: argparse.Namespace) -> list[Rec
     device = device_of(options.device)
     if task["model"] not in MODELS:
         run = Run(options.run)
-        translator = Translator.from_run(run, options.device)
+        translator = Translator.from_run(run, options.device, precision=task["dtype"])
         return [translation(task, translator, run.corpus().load("test").src, None, options)]
     files = [f"data.train_{side}={folder}/train.{side}" for side in ("src", "tgt")]
     files += ["data=files", "data.dev_share=0", "data.test_share=0"]
     sizes = PEER_MODELS.get(task["model"], []) if options.peer_sizes else []
-    sizes = [*sizes, f"model={task['model']}", f"precision={task.get('dtype', 'auto')}"]
+    sizes = [*sizes, f"model={task['model']}", f"precision={task['dtype']}"]
     config = settings(options, *files, *sizes)
     if task["task"] == "train":
         return training(task, config, folder, options.seconds)
     pair = [Tokenizer.load(folder / f"{side}.model") for side in ("src", "tgt")]
     lines = (folder / "train.src").read_text(encoding="utf-8").splitlines()
-    return [translation(task, cost.untrained(config.model, pair, device), lines, LENGTH, options)]
+    translator = cost.untrained(config.model, pair, device, task["dtype"] == "bf16")
+    return [translation(task, translator, lines, LENGTH, options)]
 
 
 def training(task: Record, config: Any, folder: Path, seconds: float) -> list[Record]:
@@ -249,7 +255,6 @@ def translation(
     )
     return {
         **task,
-        "dtype": "fp32",
         "length": length or "its own",
         "parameters": sum(p.numel() for p in translator.model.parameters()),
         **speed._asdict(),
@@ -271,7 +276,7 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
             rows.setdefault(r["kind"], [r["kind"]]).append(number(100 * r["share"]))
         yield text_table(header, list(rows.values()))
     if translated:
-        labels = {"translation": "model", "beam": "beam", "batch": "batch", "length": "length"}
+        labels = {"translation": "model", **{key: key for key in SEARCH}}
         yield _table(translated, labels, TRANSLATION)
 
 

@@ -27,7 +27,7 @@ from hydra.errors import HydraException
 
 from cli import CONFIGS, check_overrides, command
 from decoding import cost
-from decoding.translator import device_of, use_threads
+from decoding.device import device_of, use_threads
 from evaluation.tables import number, text_table
 from training.machine import begin_measuring_process
 

@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"not {options.beam_size}"
         )
     search = search_with(options.beam_size, options.length_penalty)
-    translator = Translator.from_run(Run(options.run), options.device, options.checkpoint)
+    translator = Translator.from_run(
+        Run(options.run), options.device, options.checkpoint, options.precision
+    )
     if sys.stdin is None or sys.stdout is None:
         raise ValueError("standard input or output is closed: give < FILE and > FILE")
     capped = unknown = done = 0
@@ -67,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
         "--n-best", type=int, default=1, metavar="N", help="N lines each: score, tab, translation"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument(
+        "--precision",
+        default="fp32",
+        help="fp32 (default), bf16 (faster) or auto",
+    )
     return parser
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -172,7 +173,8 @@ def test_everything_is_measured_and_written(
         share = r["product_gflops_per_s"] / r["peak_gflops_per_s"]
         assert r["share_of_peak"] == pytest.approx(share)
     translated = [r for r in records if r["task"] == "translate"]
-    assert [(r["beam"], r["batch"]) for r in translated] == [(1, 1), (1, 64), (5, 1), (5, 64)]
+    searches = [(r["beam"], r["batch"], r["dtype"]) for r in translated]
+    assert searches == list(product((1, 5), (1, 64), ("fp32", "bf16")))
     for r in translated:
         assert r["length"] == r["mean_length"] == 20
         assert r["tgt_tokens_per_s"] == pytest.approx(20 * r["sentences_per_s"])
@@ -189,6 +191,7 @@ def test_a_measurement_has_a_process_of_its_own(
     monkeypatch.setitem(os.environ, "KINETO_LOG_LEVEL", "6")
     before = logging.root.manager.disable
     more = ("--models", "rnn", "--only", "translate", "--batch-sentences", "1")
+    more += ("--dtypes", "fp32")
     benchmark.main(options(text, *more))
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rnn")]
     assert len(rows) == 1
@@ -254,3 +257,39 @@ def test_a_measuring_process_ends_with_the_one_that_wanted_it(tmp_path: Path) ->
         time.sleep(0.1)
     else:
         raise AssertionError("it goes on by itself")
+
+
+PAGES = """
+import resource, sys, torch
+from cli import command
+def main():
+    torch.empty(2**24).fill_(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        torch.empty(2**24).fill_(1)  # 64 MiB
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+(command(main) if sys.argv[1:] else main)()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of glibc")
+def test_commands_do_not_ask_the_system_for_the_same_memory_again_and_again() -> None:
+    root = Path(__file__).resolve().parents[1]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+    kept = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_MAX_": "0"}
+    returned = {"MALLOC_TRIM_THRESHOLD_": "0", "MALLOC_MMAP_MAX_": "9"}
+
+    def pages(given: dict[str, str], *arguments: str) -> int:
+        ran = subprocess.run(
+            [sys.executable, "-c", PAGES, *arguments],
+            env={**plain, **given, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(ran.stdout)
+
+    once = pages({}, "command")
+    assert pages({}) > 8 * max(once, 1)  # no command
+    assert pages(kept) < 8 * max(once, 1 << 12)  # what a process started by a command has
+    assert pages(returned, "command") > 8 * max(once, 1)  # what the user has set stays

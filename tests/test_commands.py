@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -234,6 +235,23 @@ def test_alternatives_do_not_change_the_best(run: Path, monkeypatch, capsys) -> 
     feed(monkeypatch, b"x\n")
     message = fails(capsys, "scripts.translate", str(run), "--n-best", "9", "--beam-size", "2")
     assert message.startswith("error: --n-best 9 needs --beam-size 9")
+
+
+def test_evaluation_and_translation_can_search_in_bfloat16(
+    run: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    copy = shutil.copytree(run, tmp_path / run.name)
+    call("evaluate", f"run={copy}", "split=dev", "ter=false", "precision=bf16")
+    scores = json.loads((copy / "evaluation" / "dev" / "scores.json").read_text())
+    assert scores["precision"] == "bf16"
+    hypotheses = (copy / "evaluation" / "dev" / "hypotheses.fr").read_bytes()
+    capsys.readouterr()
+    feed(monkeypatch, (copy / "evaluation" / "dev" / "sources.en").read_bytes())
+    call("scripts.translate", str(copy), "--precision", "bf16")
+    assert capsys.readouterr().out.encode() == hypotheses
+    feed(monkeypatch, b"x\n")
+    message = fails(capsys, "scripts.translate", str(run), "--precision", "fp16")
+    assert message.startswith("error: precision must be auto, fp32 or bf16, not 'fp16'")
 
 
 def test_the_matrix_belongs_to_the_returned_hypothesis(run: Path) -> None:

@@ -88,6 +88,19 @@ def test_scores_can_be_recomputed_from_the_tokens(name: str) -> None:
 
 
 @every_architecture
+def test_in_bfloat16_the_scores_are_nearly_those_of_float32(name: str) -> None:
+    model = small(name, seed=7)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = search(model, SRC, beam_size=4, max_len=6)
+    differences = []
+    for row, hypotheses in zip(SRC, found, strict=True):
+        for h in hypotheses:
+            tokens = h.tokens if h.length_capped else [*h.tokens, EOS]
+            differences.append(abs(h.log_prob - log_prob(model, unpadded(row), tokens)))
+    assert 0 < max(differences) < 0.2  # it was bfloat16, with its 8 bits for a logit
+
+
+@every_architecture
 def test_batch_mates_and_padding_do_not_change_what_is_found(name: str) -> None:
     model = small(name, seed=3)
     together = search(model, SRC, beam_size=3, max_len=8)

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import torch
-
 MAX_ACCUMULATED = 10_000  # batches of an update
 
 
@@ -28,18 +26,6 @@ def check_ranges(config: Mapping[str, Any]) -> None:
         raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
     if config["seed"] < 0:
         raise ValueError(f"seed must not be negative, but is {config['seed']}")
-
-
-def wants_bf16(precision: str, device: torch.device) -> bool:
-    """Whether matrix products run in bfloat16; auto: where the hardware has units for it."""
-    if precision not in ("auto", "fp32", "bf16"):
-        raise ValueError(f"precision must be auto, fp32 or bf16, not {precision!r}")
-    if precision != "auto":
-        return precision == "bf16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
 
 
 def changes(

@@ -9,7 +9,7 @@ from data.corpus import normalise
 from data.grammar import FIGURE_3A
 from data.tokenizer import PAD
 from decoding.run import Run
-from decoding.translator import Translator, device_of, search_with
+from decoding.translator import Translator, search_with
 from evaluation.alignment import WordAlignment, word_alignment, words
 from evaluation.figures import alignment_figure
 from evaluation.tables import text_table
@@ -81,7 +81,7 @@ def _trained(runs: Sequence[Run]) -> Part:
             from_runs=True,
         )
     run = chosen[0]
-    translator = Translator.from_run(run, device_of("cpu"), "best")
+    translator = Translator.from_run(run, "cpu", "best")
     (translation,) = translator.translate([FIGURE_3A], search_with(5, 1.0))
     if not translation.text:
         raise ValueError(f"{run.folder}: translates {FIGURE_3A!r} to nothing; train it for longer")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from data.corpus import normalise
 from decoding.run import Run
-from decoding.translator import Attention, Translation, Translator, device_of, search_with
+from decoding.translator import Attention, Translation, Translator, search_with
 from evaluation.alignment import END, word_alignment, words
 from evaluation.tables import text_table
 from evaluation.tour_figures import Grid, grids_figure
@@ -114,7 +114,7 @@ def read(source: str, translation: Translation, attention: Attention) -> Reading
 
 def look(run: Run) -> tuple[list[Translation], list[Reading]]:
     """The run's translations of SENTENCES, and how its heads read them."""
-    translator = Translator.from_run(run, device_of("cpu"), "best")
+    translator = Translator.from_run(run, "cpu", "best")
     translations = translator.translate(SENTENCES, search_with(5, 1.0))
     for source, translation in zip(SENTENCES, translations, strict=True):
         if not translation.text:
