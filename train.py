@@ -21,7 +21,7 @@ from data.batching import TokenArray, TrainingBatches
 from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.prepared import prepare, tokens
-from data.tokenizer import Tokenizer, learn_pair
+from data.tokenizer import Tokenizer, check_sampling, learn_pair
 from decoding.device import device_of, use_threads, wants_bf16
 from decoding.run import Run, corpus_of
 from decoding.translator import Search, Translator, search_of
@@ -181,10 +181,16 @@ def parts_of(
     torch.manual_seed(config.seed)
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
     device = device_of(processes.device(config.device))
+    check_sampling(settings.subword_sampling, config.tokenizer.type)
+    resample = None
+    if settings.subword_sampling:
+        resample = [partial(t.resample, alpha=settings.subword_sampling) for t in tokenizers]
     model.to(device)
     return _Parts(
         model,
-        TrainingBatches(*train, batch_tokens=settings.batch_tokens, seed=config.seed),
+        TrainingBatches(
+            *train, batch_tokens=settings.batch_tokens, seed=config.seed, resample=resample
+        ),
         optimizer_of(OmegaConf.to_container(settings.optimizer, resolve=True), model.parameters()),
         schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
         search_of(OmegaConf.to_container(config.search, resolve=True)),
@@ -269,7 +275,10 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
         check_types(run.config, kinds)
     except ValueError as error:
         raise ValueError(f"{run.folder}/config.yaml: {error}") from error
-    config = OmegaConf.create(run.config)
+    # a run of an earlier build lacks the options that came later: their defaults are what it had
+    config = OmegaConf.create(
+        {**run.config, "training": kinds["training"] | run.config["training"]}
+    )
     for override in overrides:
         key = override.lstrip("+").split("=")[0]
         if key == "resume":

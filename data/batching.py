@@ -1,7 +1,7 @@
 """Token ids become padded batches of sentence pairs of similar length, within a token budget."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,9 @@ ROWS_STEP = 8  # numbers of rows of that: few distinct shapes, which matrix libr
 WINDOW = 1 << 20  # most training pairs that are sorted by length at once
 
 log = logging.getLogger(__name__)
+
+
+Resample = Callable[[Sequence[Sequence[int] | np.ndarray], int], list[list[int]]]
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,11 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray], step: int = 1) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def collate(src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], step: int = 1) -> Batch:
+def collate(
+    src: Sequence[Sequence[int] | np.ndarray],
+    tgt: Sequence[Sequence[int] | np.ndarray],
+    step: int = 1,
+) -> Batch:
     """One batch of sentence pairs given as token ids without BOS and EOS."""
     return Batch(
         pad([[*s, EOS] for s in src], step),
@@ -133,9 +140,22 @@ class TrainingBatches:
     the epoch alone, so that (epoch, window, position) is all there is to remember.
     """
 
-    def __init__(self, src: TokenArray, tgt: TokenArray, *, batch_tokens: int, seed: int) -> None:
-        """Raises ValueError if no pair fits into batch_tokens; longer pairs are left out."""
+    def __init__(
+        self,
+        src: TokenArray,
+        tgt: TokenArray,
+        *,
+        batch_tokens: int,
+        seed: int,
+        resample: tuple[Resample, Resample] | None = None,
+    ) -> None:
+        """Raises ValueError if no pair fits into batch_tokens; longer pairs are left out.
+
+        resample: for each side, from tokens and a seed other tokens of the same sentences. Batches
+        are formed before that, and may then be somewhat larger than batch_tokens.
+        """
         self.src, self.tgt, self.batch_tokens, self.seed = src, tgt, batch_tokens, seed
+        self.resample = resample
         longest = np.maximum(src.lengths, tgt.lengths) + 1  # EOS
         padded = -(-longest // LENGTH_STEP) * LENGTH_STEP
         self.usable = np.flatnonzero(padded <= batch_tokens)
@@ -171,8 +191,13 @@ class TrainingBatches:
             self.epoch, self.window = divmod(following, self.windows)
             self.position, self.order = 0, self._order()
         pairs = self.order[self.position]
+        sides = [self.src[i] for i in pairs], [self.tgt[i] for i in pairs]
+        if self.resample is not None:
+            place = [self.seed, self.epoch, self.window, self.position]
+            seeds = np.random.SeedSequence(place).generate_state(2).tolist()
+            sides = [f(*one) for f, *one in zip(self.resample, sides, seeds, strict=True)]
         self.position += 1
-        return collate([self.src[i] for i in pairs], [self.tgt[i] for i in pairs], LENGTH_STEP)
+        return collate(*sides, LENGTH_STEP)
 
     def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "window": self.window, "position": self.position}

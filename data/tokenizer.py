@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -31,6 +32,17 @@ MAX_SENTENCES = 1_000_000  # that a vocabulary is learnt from; of more, an even 
 MAX_SIZE = 1_000_000  # pieces; SentencePiece does not come to an end on sizes near 2^31
 
 log = logging.getLogger(__name__)
+
+
+def check_sampling(alpha: float, type: str) -> None:
+    """Raises ValueError for a training.subword_sampling that a vocabulary of this type has not."""
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"training.subword_sampling must be from 0 (none) to 1, not {alpha}")
+    if alpha and type not in ("bpe", "unigram"):
+        raise ValueError(
+            f"training.subword_sampling={alpha} needs tokenizer.type bpe or unigram: "
+            f"with {type} a sentence has one segmentation"
+        )
 
 
 class Tokenizer:
@@ -74,6 +86,29 @@ class Tokenizer:
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Token ids of each sentence, without BOS and EOS."""
         return self._processor.encode(list(sentences))
+
+    def resample(
+        self, sentences: Sequence[Sequence[int]], seed: int, *, alpha: float
+    ) -> list[list[int]]:
+        """The same sentences in other pieces, drawn at random: subword regularisation.
+
+        A unigram vocabulary draws a segmentation by its probability to the power of alpha (Kudo
+        2018, section 3.2, all segmentations); of a BPE vocabulary each merge is left out with
+        probability alpha (Provilkov et al. 2020, section 3). Sentences with UNK stay as they are.
+        """
+        texts = self._processor.decode([list(map(int, sentence)) for sentence in sentences])
+        # SentencePiece seeds the random numbers of a thread once, when it first draws some
+        with ThreadPoolExecutor(1) as fresh:
+            sentencepiece.set_random_generator_seed(seed)
+            drawn = fresh.submit(
+                self._processor.encode,
+                texts,
+                enable_sampling=True,
+                alpha=alpha,
+                nbest_size=-1,
+                num_threads=1,
+            ).result()
+        return [list(old) if UNK in old else new for old, new in zip(sentences, drawn, strict=True)]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The sentence that tokens spell; PAD, BOS and EOS spell nothing, UNK spells "⁇"."""

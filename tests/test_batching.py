@@ -86,6 +86,30 @@ def test_going_on_from_a_saved_position_equals_never_stopping() -> None:
         assert [next(later).src.tolist() for _ in range(5)] == stream[stop : stop + 5]
 
 
+def test_resampled_batches_go_on_from_a_saved_position_and_differ_from_epoch_to_epoch() -> None:
+    def noise(sentences: list, seed: int) -> list[list[int]]:
+        """The tokens again, with one that tells the seed."""
+        return [[*sentence, 4 + seed % 1_000] for sentence in sentences]
+
+    def stream() -> TrainingBatches:
+        return TrainingBatches(*corpus(), batch_tokens=150, seed=3, resample=(noise, noise))
+
+    plain, whole = TrainingBatches(*corpus(), batch_tokens=150, seed=3), stream()
+    count = len(whole.order)
+    drawn = [next(whole) for _ in range(2 * count)]
+    for with_noise in drawn:  # the same pairs, in the same order
+        assert with_noise.src[:, 0].tolist() == next(plain).src[:, 0].tolist()
+    marks = [int(batch.src[0][batch.src[0] != EOS].max()) for batch in drawn]
+    assert len(set(marks)) > count  # each batch of each epoch draws anew
+    assert any(not torch.equal(batch.src[:, -2:], batch.tgt_out[:, -2:]) for batch in drawn)
+    later = stream()
+    part = stream()
+    for _ in range(count + 2):
+        next(part)
+    later.load_state_dict(part.state_dict())
+    assert torch.equal(next(later).src, drawn[count + 2].src)
+
+
 def test_the_order_of_a_seed_never_changes() -> None:
     """As it was before epochs had windows: published results and old checkpoints rest on it."""
     batches = TrainingBatches(*corpus(), batch_tokens=150, seed=3)

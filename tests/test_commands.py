@@ -340,6 +340,11 @@ def test_a_model_of_the_other_direction_is_trained_evaluated_and_symmetrised(
         ([*FILES, *TINY, "training.accumulate=0"], "training.accumulate must be at least 1"),
         ([*FILES, *TINY, "training.label_smoothing=2"], "training.label_smoothing"),
         ([*FILES, *TINY, "training.clip_norm=0"], "training.clip_norm"),
+        ([*FILES, *TINY, "training.subword_sampling=0.1"], "needs tokenizer.type bpe or unigram"),
+        (
+            [*FILES, *TINY, "training.subword_sampling=-1"],
+            "training.subword_sampling must be from 0",
+        ),
         ([*FILES, *TINY, "training.length_edges=[5,3]"], "training.length_edges"),
         ([*FILES, *TINY, "threads=0"], "threads must be at least 1"),
         ([*FILES, *TINY, "seed=-1"], "seed must not be negative"),

@@ -1,5 +1,7 @@
 """Vocabularies: reversible, their special ids out of reach of text, refused where impossible."""
 
+import math
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,6 +63,50 @@ def test_unseen_characters_are_unknown_and_seen_in_the_output(tokenizer: Tokeniz
     tokens = tokenizer.encode(["☃"])[0]
     assert UNK in tokens
     assert "⁇" in tokenizer.decode(tokens)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_other_pieces_spell_the_same_sentences_and_depend_on_the_seed_alone(kind: str) -> None:
+    vocabulary = learn(TEXT, type=kind, size=SIZES[kind])
+    tokens = vocabulary.encode([*TEXT, "☃ signed"])
+    drawn = vocabulary.resample(tokens, 7, alpha=0.3)
+    assert [vocabulary.decode(one) for one in drawn] == [vocabulary.decode(one) for one in tokens]
+    assert drawn != tokens and drawn[-1] == tokens[-1]  # what is unknown stays
+    assert not {PAD, BOS, EOS} & {token for one in drawn for token in one}
+    assert vocabulary.resample(tokens, 7, alpha=0.3) == drawn
+    assert vocabulary.resample(tokens, 8, alpha=0.3) != drawn
+
+
+def test_a_unigram_segmentation_is_drawn_by_its_probability_to_the_power_of_alpha() -> None:
+    """Against all segmentations of a word and their probabilities: Kudo 2018, section 3.2."""
+    vocabulary = learn(TEXT, type="unigram", size=68)
+    scores = {vocabulary.pieces([i])[0]: vocabulary._processor.get_score(i) for i in range(4, 68)}
+    word, alpha, draws = "▁a été", 0.5, 4000
+
+    def segmentations(rest: str) -> list[list[str]]:
+        if not rest:
+            return [[]]
+        begin = (rest[:n] for n in range(1, len(rest) + 1))
+        return [[p, *more] for p in begin if p in scores for more in segmentations(rest[len(p) :])]
+
+    ways = ["".join(f"{p} " for p in way) for way in segmentations(word.replace(" ", "▁"))]
+    weights = [math.exp(alpha * sum(scores[p] for p in way.split())) for way in ways]
+    (tokens,) = vocabulary.encode([word[1:]])
+    drawn = vocabulary.resample([tokens] * draws, 3, alpha=alpha)
+    counts = Counter("".join(f"{p} " for p in vocabulary.pieces(one)) for one in drawn)
+    assert set(counts) <= set(ways) and len(ways) >= 3
+    for way, weight in zip(ways, weights, strict=True):
+        p = weight / sum(weights)
+        assert counts[way] / draws == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / draws))
+
+
+def test_bpe_dropout_of_all_merges_leaves_characters_and_of_none_the_usual_pieces() -> None:
+    vocabulary = learn(TEXT, type="bpe", size=90)
+    tokens = vocabulary.encode(TEXT)
+    assert vocabulary.resample(tokens, 1, alpha=0.0) == tokens
+    letters = vocabulary.resample(tokens[:1], 1, alpha=1.0)[0]
+    assert "".join(vocabulary.pieces(letters)).replace("▁", " ") == f" {TEXT[0]}"
+    assert len(letters) == len(TEXT[0]) + 1
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
