@@ -7,7 +7,6 @@ docs/speed.md says what each column means.
 """
 
 import argparse
-import json
 import logging
 import multiprocessing
 import os
@@ -30,6 +29,7 @@ from data.corpus import ParallelCorpus
 from data.tokenizer import Tokenizer, learn_pair
 from decoding import cost
 from decoding.device import device_of, use_threads
+from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import Translator
 from evaluation.tables import number, text_table
@@ -61,6 +61,7 @@ PEER_MODELS = {
 
 log = logging.getLogger(__name__)
 Record = dict[str, Any]
+Table = tuple[list[str], list[list[str]]]  # header, rows
 
 
 @command
@@ -77,9 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             said = ", ".join(f"{key} {value}" for key, value in task.items())
             log.info("%d of %d: %s", done + 1, len(todo), said)
             records += in_fresh_process(task, Path(folder), options)
-    print("\n\n".join(["", *tables(records)]))
-    if options.json:
-        options.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+    found = dict(tables(records))
+    for task, (header, rows) in found.items() if options.results else ():
+        path = options.results.with_name(f"{options.results.name}_{task}.json")
+        own = [record for record in records if record["task"] in ("machine", task)]
+        write_results(path, header, rows, own, runs=[])
+    print("\n\n".join(["", *(text_table(*table) for table in found.values())]))
     print("\nwhat the columns mean, and how to compare with other toolkits: docs/speed.md")
 
 
@@ -103,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch-sentences", type=int, default=64, metavar="N", help="(64)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="writes a list of records")
+    parser.add_argument(
+        "--results", type=Path, metavar="NAME", help="tables and numbers: NAME_train.json, ..."
+    )
     return parser
 
 
@@ -263,21 +269,21 @@ def translation(
     }
 
 
-def tables(records: Sequence[Record]) -> Iterator[str]:
-    """The records as tables: training, where its time goes, translation."""
+def tables(records: Sequence[Record]) -> Iterator[tuple[str, Table]]:
+    """The tables of each task: training, where its time goes, translation."""
     trained, profiles, translated = (
         [r for r in records if r["task"] == task] for task in ("train", "profile", "translate")
     )
     if trained:
-        yield _table(trained, {"training": "model", "dtype": "dtype"}, TRAINING)
+        yield "train", _table(trained, {"training": "model", "dtype": "dtype"}, TRAINING)
         header = ["% of an update", *(f"{r['model']} {r['dtype']}" for r in trained)]
         rows: dict[str, list[str]] = {}
         for r in profiles:
             rows.setdefault(r["kind"], [r["kind"]]).append(number(100 * r["share"]))
-        yield text_table(header, list(rows.values()))
+        yield "profile", (header, list(rows.values()))
     if translated:
         labels = {"translation": "model", **{key: key for key in SEARCH}}
-        yield _table(translated, labels, TRANSLATION)
+        yield "translate", _table(translated, labels, TRANSLATION)
 
 
 SPEED = {"tokens/s": "tgt_tokens_per_s", "sentences/s": "sentences_per_s"}
@@ -287,7 +293,7 @@ TRAINING = {**SPEED, **PRODUCTS, "share of peak": "share_of_peak", **USE}
 TRANSLATION = {**SPEED, "tokens each": "mean_length", **USE}
 
 
-def _table(records: Sequence[Record], labels: dict[str, str], numbers: dict[str, str]) -> str:
+def _table(records: Sequence[Record], labels: dict[str, str], numbers: dict[str, str]) -> Table:
     """One row a record; columns, by their headers, hold the values of these keys."""
     shown = {k: key for k, key in numbers.items() if any(r[key] is not None for r in records)}
     digits = {"share_of_peak": 2, "peak_rss_mb": 0, "tgt_tokens_per_s": 0, "cores_used": 2}
@@ -297,7 +303,7 @@ def _table(records: Sequence[Record], labels: dict[str, str], numbers: dict[str,
         + [number(r[key], digits.get(key, 1)) for key in shown.values()]
         for r in records
     ]
-    return text_table([*labels, "parameters", *shown], rows)
+    return [*labels, "parameters", *shown], rows
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ docs/speed.md says what the columns mean.
 
 import argparse
 import importlib
-import json
 import logging
 import multiprocessing
 import os
@@ -28,8 +27,9 @@ from hydra.errors import HydraException
 from cli import CONFIGS, check_overrides, command
 from decoding import cost
 from decoding.device import device_of, use_threads
+from decoding.results import write_results
 from evaluation.tables import number, text_table
-from training.machine import begin_measuring_process
+from training.machine import begin_measuring_process, machine
 
 SIZES = (10_000, 100_000)
 COLUMNS = {  # of the table, and the keys of the records
@@ -57,9 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [f"{r['pairs']:,}", *(number(r[key], digits.get(key, 0)) for key in COLUMNS.values())]
         for r in records
     ]
+    if options.results:
+        about = {"task": "machine", **machine(device_of("auto")), "torch": torch.__version__}
+        del about["threads"]  # of this process, which measures nothing itself
+        write_results(options.results, ["pairs", *COLUMNS], rows, [about, *records], runs=[])
     print(text_table(["pairs", *COLUMNS], rows))
-    if options.json:
-        options.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
     print("\nwhat the columns mean: docs/speed.md, under Large corpora")
 
 
@@ -76,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "--sizes", type=_sizes, default=SIZES, metavar="N,N", help=f"training pairs ({sizes})"
     )
     parser.add_argument("--seconds", type=float, default=20.0, help="of each training (20)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="writes a list of records")
+    parser.add_argument("--results", type=Path, help="writes table and numbers: FILE.json")
     return parser
 
 

@@ -2,8 +2,9 @@
 
 python -m scripts.compare_seeds RUN RUN ... [--splits test,test_2017_flickr] [--results FILE.json]
 
-Runs that differ in nothing but their seed and name are one row. Each must have been evaluated
-(python evaluate.py run=RUN split=SPLIT); evaluated with moses=true it has that BLEU as well.
+Runs that differ in nothing but their seed and name are one row. What their commands had and not all
+others' is its settings, so that an ablation is a table. Each must have been evaluated (python
+evaluate.py run=RUN split=SPLIT); evaluated with moses=true it has that BLEU as well.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from decoding.results import write_results
 from decoding.run import Run
 from evaluation.tables import text_table
 
+NOT_SETTINGS = ("model", "seed", "name", "resume", "data.source")  # of overrides
 METRICS = {"bleu": "BLEU", "moses_bleu": "Moses BLEU"}
 
 
@@ -76,7 +78,9 @@ def _table(
         same = {key: value for key, value in run.config.items() if key not in ("seed", "name")}
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
     shown = {metric: name for metric, name in METRICS.items() if any(metric in r for r in records)}
-    header = ["model", "parameters", "seeds", "minutes"]
+    settings = _settings(runs)
+    labels = ["model", "settings"] if any(settings.values()) else ["model"]
+    header = [*labels, "parameters", "seeds", "minutes"]
     header += [f"{name}, {split}" for name in shown.values() for split in splits]
     rows = []
     for members in groups.values():
@@ -84,7 +88,7 @@ def _table(
         own = [record for record in records if record["run"] in names]
         minutes = [run.training["seconds"] / 60 for run in members if "seconds" in run.training]
         row = [
-            members[0].config["chosen"]["model"],
+            *[members[0].config["chosen"]["model"], settings[members[0].name]][: len(labels)],
             f"{own[0]['parameters']:,}",
             ", ".join(str(run.config.get("seed")) for run in members),
             f"{statistics.mean(minutes):.0f}" if minutes else "",
@@ -94,6 +98,17 @@ def _table(
                 row.append(_mean([r[metric] for r in own if r["split"] == split and metric in r]))
         rows.append(row)
     return header, rows
+
+
+def _settings(runs: Sequence[Run]) -> dict[str, str]:
+    """By a run's name, the overrides of its command that not all others have too."""
+    given = {
+        run.name: [o for o in run.overrides if o.split("=")[0] not in NOT_SETTINGS] for run in runs
+    }
+    return {
+        name: " ".join(o for o in own if any(o not in other for other in given.values()))
+        for name, own in given.items()
+    }
 
 
 def _mean(values: Sequence[float]) -> str:

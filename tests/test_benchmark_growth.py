@@ -30,9 +30,11 @@ def test_each_size_is_prepared_once_started_on_and_trained(
 ) -> None:
     # here in this process, which takes a second where four fresh ones take twenty
     monkeypatch.setattr(growth, "in_fresh_process", lambda task, *arguments: task(*arguments))
-    options = ["--sizes", "50,100", "--seconds", "0", "--json", str(tmp_path / "g.json")]
+    options = ["--sizes", "50,100", "--seconds", "0", "--results", str(tmp_path / "g.json")]
     growth.main([*options, *text, *TINY])
-    records = json.loads((tmp_path / "g.json").read_text())
+    content = json.loads((tmp_path / "g.json").read_text())
+    machine, *records = content["records"]
+    assert machine["processor"] and content["table"]["header"][0] == "pairs"
     assert [r["pairs"] for r in records] == [50, 100]
     for record in records:
         assert record["model"] == "models.rnn.RNN"

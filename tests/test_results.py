@@ -116,6 +116,20 @@ def test_seeds_are_one_row_with_mean_and_deviation(tmp_path: Path, capsys, monke
     assert (first["step"], first["tgt_tokens"]) == (7, 900) and first["seconds"] >= 0
 
 
+def test_an_ablation_is_a_table_of_what_was_changed(tmp_path: Path, capsys) -> None:
+    runs = []
+    for name, dropout, given in (("a", 0.3, []), ("b", 0.1, ["training.dropout=0.1"])):
+        run = seeded(tmp_path / name, 1, {"dev": 10 * dropout}, settings={"dropout": dropout})
+        overrides = ["+experiment=x", f"name={name}", "data.source=/some/where", *given]
+        (run / "overrides.yaml").write_text(yaml.dump(overrides))
+        runs.append(run)
+    compare_seeds.main([*map(str, runs), "--splits", "dev"])
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert rows[0][:4] == ["model", "settings", "parameters", "seeds"]
+    assert [(row[1], row[-1]) for row in rows[2:]] == [("", "3.0"), ("training.dropout=0.1", "1.0")]
+
+
 def test_a_run_that_is_not_evaluated_says_how_to(tmp_path: Path, capsys) -> None:
     run = seeded(tmp_path / "a", 1, {"test": 1.0})
     message = failure(compare_seeds.main, [run, "--splits", "test,dev"], capsys)
