@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     for option in ("threads", "width", "vocabulary", "batch-tokens"):
         key = SHORT[option.replace("-", "_")]
         parser.add_argument(f"--{option}", type=int, metavar="N", help=f"the same as {key}=N")
-    parser.add_argument("--batch-sentences", type=int, default=64, metavar="N", help="(64)")
+    parser.add_argument("--batches", default="1,64", help="sentences translated at once (1,64)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
@@ -120,17 +120,18 @@ def tasks(options: argparse.Namespace) -> Iterator[Record]:
         for name in names:
             if name not in known:
                 raise ValueError(f"{name!r} is unknown; there are {', '.join(known)}")
-    if options.batch_sentences < 1 or options.seconds < 0:
-        raise ValueError("--batch-sentences must be at least 1, and --seconds not negative")
+    if options.seconds < 0:
+        raise ValueError(f"--seconds must not be negative, but is {options.seconds}")
+    batches = [int(b) if b.isascii() and b.isdigit() else 0 for b in options.batches.split(",")]
+    if min(batches) < 1:
+        raise ValueError(f"--batches {options.batches}: not numbers from 1 on, such as 1,64")
     run = Run(options.run) if options.run else None
     if options.only != "translate":
         for model in models:
             yield from ({"task": "train", "model": model, "dtype": dtype} for dtype in dtypes)
     if options.only != "train":
         for model in [*models, *([run.name] if run else [])]:
-            for beam, batch, dtype in product(
-                BEAMS, dict.fromkeys((1, options.batch_sentences)), dtypes
-            ):
+            for beam, batch, dtype in product(BEAMS, batches, dtypes):
                 about = {"model": model, "dtype": dtype, "beam": beam, "batch": batch}
                 yield {"task": "translate", **about}
 

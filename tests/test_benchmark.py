@@ -195,7 +195,7 @@ def test_a_measurement_has_a_process_of_its_own(
     monkeypatch.setattr(benchmark, "BEAMS", (1,))
     monkeypatch.setitem(os.environ, "KINETO_LOG_LEVEL", "6")
     before = logging.root.manager.disable
-    more = ("--models", "rnn", "--only", "translate", "--batch-sentences", "1")
+    more = ("--models", "rnn", "--only", "translate", "--batches", "1")
     more += ("--dtypes", "fp32")
     benchmark.main(options(text, *more))
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rnn")]
@@ -210,8 +210,8 @@ def test_a_measurement_has_a_process_of_its_own(
         (["--dtypes", "fp64"], "'fp64' is unknown; there are fp32, bf16"),
         (["--run", "nowhere"], "nowhere: no such run folder"),
         (["--text", "a.en", "b.fr"], "a.en"),
-        (["--seconds", "-1"], "--seconds not negative"),
-        (["--batch-sentences", "0"], "--batch-sentences must be at least 1"),
+        (["--seconds", "-1"], "--seconds must not be negative"),
+        (["--batches", "8,x"], "--batches 8,x: not numbers from 1 on"),
         (["--threads", "0"], "threads must be at least 1"),
         (["--device", "cuda:9"], "device=cuda:9"),
         (["widht=3"], "did you mean 'width'?"),
