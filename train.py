@@ -21,7 +21,7 @@ from data.batching import TokenArray, TrainingBatches
 from data.corpus import ParallelCorpus
 from data.download import corpora_root
 from data.prepared import prepare, tokens
-from data.tokenizer import Tokenizer, check_sampling, learn_pair
+from data.tokenizer import Tokenizer, learn_pair
 from decoding.device import device_of, use_threads, wants_bf16
 from decoding.run import Run, corpus_of
 from decoding.translator import Search, Translator, search_of
@@ -181,7 +181,6 @@ def parts_of(
     torch.manual_seed(config.seed)
     model = checkpoints.build(config.model, *(tokenizer.size for tokenizer in tokenizers))
     device = device_of(processes.device(config.device))
-    check_sampling(settings.subword_sampling, config.tokenizer.type)
     resample = None
     if settings.subword_sampling:
         resample = [partial(t.resample, alpha=settings.subword_sampling) for t in tokenizers]
@@ -266,13 +265,13 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
     What is given anew are the overrides; with resume=auto, as they are those of a new training,
     what differs from the run.
     """
-    overrides = list(HydraConfig.get().overrides.task)
+    overrides, own = list(HydraConfig.get().overrides.task), run.config
     if given.resume == "auto":
         keys = [override.lstrip("+").split("=")[0] for override in overrides]
-        overrides = changes(run.config, _settings(given), keys)
+        overrides = changes(own, _settings(given), keys)
     kinds = {**OmegaConf.to_container(given, resolve=True), "resume": None}
     try:
-        check_types(run.config, kinds)
+        check_types(own, kinds)
     except ValueError as error:
         raise ValueError(f"{run.folder}/config.yaml: {error}") from error
     # a run of an earlier build lacks the options that came later: their defaults are what it had

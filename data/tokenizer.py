@@ -34,17 +34,6 @@ MAX_SIZE = 1_000_000  # pieces; SentencePiece does not come to an end on sizes n
 log = logging.getLogger(__name__)
 
 
-def check_sampling(alpha: float, type: str) -> None:
-    """Raises ValueError for a training.subword_sampling that a vocabulary of this type has not."""
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"training.subword_sampling must be from 0 (none) to 1, not {alpha}")
-    if alpha and type not in ("bpe", "unigram"):
-        raise ValueError(
-            f"training.subword_sampling={alpha} needs tokenizer.type bpe or unigram: "
-            f"with {type} a sentence has one segmentation"
-        )
-
-
 class Tokenizer:
     """A learnt vocabulary. Ids 0 to 3 are PAD, UNK, BOS, EOS and never arise from text but UNK,
     which stands for characters (or words, for type word) that the training text does not have."""

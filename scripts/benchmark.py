@@ -8,12 +8,9 @@ docs/speed.md says what each column means.
 
 import argparse
 import logging
-import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,7 +30,7 @@ from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import Translator
 from evaluation.tables import number, text_table
-from training.machine import begin_measuring_process
+from training.machine import in_fresh_process
 from training.machine import machine as machine_of
 
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
@@ -77,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for done, task in enumerate(todo):
             said = ", ".join(f"{key} {value}" for key, value in task.items())
             log.info("%d of %d: %s", done + 1, len(todo), said)
-            records += in_fresh_process(task, Path(folder), options)
+            records += in_fresh_process(measure, task, Path(folder), options)
     found = dict(tables(records))
     for task, (header, rows) in found.items() if options.results else ():
         path = options.results.with_name(f"{options.results.name}_{task}.json")
@@ -175,19 +172,6 @@ def settings(options: argparse.Namespace, *overrides: str) -> Any:
             return compose("train", [*peers, *short, *options.overrides, *overrides])
         except HydraException as error:  # a setting of one model that another has not
             raise ValueError(str(error)) from error
-
-
-def in_fresh_process(task: Record, folder: Path, options: argparse.Namespace) -> list[Record]:
-    """The records of a task, whose peak memory is its own and nobody else's."""
-    with ProcessPoolExecutor(
-        1,
-        multiprocessing.get_context("spawn"),
-        initializer=begin_measuring_process,
-    ) as process:
-        try:
-            return process.submit(measure, task, folder, options).result()
-        except BrokenProcessPool as error:
-            raise OSError(f"{task}: the process was killed; out of memory?") from error
 
 
 def measure(task: Record, folder: Path, options: argparse.Namespace) -> list[Record]:

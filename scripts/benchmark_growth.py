@@ -9,14 +9,11 @@ docs/speed.md says what the columns mean.
 import argparse
 import importlib
 import logging
-import multiprocessing
 import os
 import tempfile
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +26,7 @@ from decoding import cost
 from decoding.device import device_of, use_threads
 from decoding.results import write_results
 from evaluation.tables import number, text_table
-from training.machine import begin_measuring_process, machine
+from training.machine import in_fresh_process, machine
 
 SIZES = (10_000, 100_000)
 COLUMNS = {  # of the table, and the keys of the records
@@ -98,16 +95,6 @@ def measure(size: int, options: argparse.Namespace) -> Record:
         )
         disk = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     return {"task": "growth", "pairs": size, **prepared, "disk_mb": disk / 2**20, **trained}
-
-
-def in_fresh_process(task: Callable[..., Record], *arguments: Any) -> Record:
-    """What the task gives in a process whose peak memory is its own."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, begin_measuring_process) as process:
-        try:
-            return process.submit(task, *arguments).result()
-        except BrokenProcessPool as error:
-            raise OSError(f"{task.__name__}: the process was killed; out of memory?") from error
 
 
 def settings(folder: Path, size: int, overrides: Sequence[str]) -> Any:

@@ -87,8 +87,10 @@ def _table(
         names = {run.name for run in members}
         own = [record for record in records if record["run"] in names]
         minutes = [run.training["seconds"] / 60 for run in members if "seconds" in run.training]
+        first = members[0]
+        about = {"model": first.config["chosen"]["model"], "settings": settings[first.name]}
         row = [
-            *[members[0].config["chosen"]["model"], settings[members[0].name]][: len(labels)],
+            *(about[label] for label in labels),
             f"{own[0]['parameters']:,}",
             ", ".join(str(run.config.get("seed")) for run in members),
             f"{statistics.mean(minutes):.0f}" if minutes else "",

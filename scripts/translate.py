@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--precision",
         default="fp32",
-        help="fp32 (default), bf16 (faster) or auto",
+        help="fp32 (default), bf16 (faster from width 256 on) or auto",
     )
     return parser
 

@@ -99,9 +99,13 @@ def test_resampled_batches_go_on_from_a_saved_position_and_differ_from_epoch_to_
     drawn = [next(whole) for _ in range(2 * count)]
     for with_noise in drawn:  # the same pairs, in the same order
         assert with_noise.src[:, 0].tolist() == next(plain).src[:, 0].tolist()
-    marks = [int(batch.src[0][batch.src[0] != EOS].max()) for batch in drawn]
-    assert len(set(marks)) > count  # each batch of each epoch draws anew
-    assert any(not torch.equal(batch.src[:, -2:], batch.tgt_out[:, -2:]) for batch in drawn)
+
+    def marks(sides: list[torch.Tensor]) -> list[int]:
+        return [side[0][side[0].tolist().index(EOS, 1) - 1].item() for side in sides]
+
+    src, tgt = marks([b.src for b in drawn]), marks([b.tgt_out for b in drawn])
+    assert len(set(src)) > count  # each batch of each epoch draws anew
+    assert sum(s != t for s, t in zip(src, tgt, strict=True)) > count  # and so does each side
     later = stream()
     part = stream()
     for _ in range(count + 2):

@@ -387,6 +387,19 @@ def test_settings_do_not_change_on_resuming(run: Path, capsys) -> None:
     assert "seed cannot change" in fails(capsys, "train", f"resume={run}", "seed=7")
 
 
+def test_a_run_made_before_an_option_existed_goes_on_with_its_default(
+    run: Path, tmp_path: Path
+) -> None:
+    older = shutil.copytree(run, tmp_path / run.name)
+    settings = yaml.safe_load((older / "config.yaml").read_text())
+    del settings["training"]["subword_sampling"]
+    (older / "config.yaml").write_text(yaml.dump(settings))
+    call("train", f"resume={older}", "training.max_steps=42")
+    settings = yaml.safe_load((older / "config.yaml").read_text())
+    assert settings["training"]["subword_sampling"] == 0.0
+    assert scalars(older).Scalars("valid/bleu")[-1].step == 42
+
+
 def test_a_damaged_checkpoint_is_named_and_the_other_stays_usable(
     run: Path, tmp_path: Path, capsys
 ) -> None:

@@ -7,15 +7,18 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy")
+T = TypeVar("T")
 UNITS = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16")  # for matrix products
 
 
@@ -40,6 +43,16 @@ def begin_measuring_process() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def in_fresh_process(task: Callable[..., T], *arguments: Any) -> T:
+    """What the task gives in a process whose peak memory is its own."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, begin_measuring_process) as process:
+        try:
+            return process.submit(task, *arguments).result()
+        except BrokenProcessPool as error:
+            raise OSError(f"{task.__name__}: the process was killed; out of memory?") from error
 
 
 @contextmanager

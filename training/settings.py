@@ -21,6 +21,14 @@ def check_ranges(config: Mapping[str, Any]) -> None:
         )
     if settings["clip_norm"] <= 0:
         raise ValueError(f"training.clip_norm must be above 0, not {settings['clip_norm']}")
+    alpha, kind = settings["subword_sampling"], config["tokenizer"]["type"]
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"training.subword_sampling must be from 0 (none) to 1, not {alpha}")
+    if alpha and kind not in ("bpe", "unigram"):
+        raise ValueError(
+            f"training.subword_sampling={alpha} needs tokenizer.type bpe or unigram: "
+            f"with {kind} a sentence has one segmentation"
+        )
     edges = list(settings["length_edges"])
     if not edges or edges != sorted(set(edges)) or edges[0] < 1:
         raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
