@@ -7,7 +7,7 @@ or damaged: nothing that it names is called but a corpus of data/ and a model of
 import importlib.util
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,15 @@ class Run:
                 return path
         there = ", ".join(sorted(path.stem for path in folder.glob("*.pt"))) or "none yet"
         raise FileNotFoundError(f"{self.folder}: no checkpoint {name!r} (there: {there})")
+
+    def checkpoints(self, names: str | Sequence[str]) -> list[Path]:
+        """The files of one name or of several; `kept` means all that training.keep has left."""
+        found: list[Path] = []
+        for name in [names] if isinstance(names, str) else names:
+            kept = (self.folder / "checkpoints").glob("step_*.pt") if name == "kept" else ()
+            in_order = sorted(kept, key=lambda path: (len(path.name), path.name))
+            found += in_order or [self.checkpoint(name)]
+        return found
 
 
 def _check(config: Any, path: Path) -> None:

@@ -123,15 +123,12 @@ class Translator:
         checkpoint: str | Sequence[str] = "best",
         precision: str = "fp32",
     ) -> "Translator":
-        """The translator of a run; checkpoint: best, last, a file, or several to average.
+        """The translator of a run; checkpoint: best, last, a file, or several or `kept` to average.
 
         precision: of the search's matrix products, fp32, bf16 or auto.
         """
-        names = [checkpoint] if isinstance(checkpoint, str) else checkpoint
         tokenizers = run.tokenizers()
-        model = checkpoints.restore(
-            [run.checkpoint(name) for name in names], [t.digest for t in tokenizers]
-        )
+        model = checkpoints.restore(run.checkpoints(checkpoint), [t.digest for t in tokenizers])
         place = device_of(device)
         return cls(model, *tokenizers, place, wants_bf16(precision, place))
 

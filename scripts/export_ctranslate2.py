@@ -59,7 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="a new folder")
     parser.add_argument(
-        "--checkpoint", nargs="+", default=["best"], help="best, last or files; several: averaged"
+        "--checkpoint",
+        nargs="+",
+        default=["best"],
+        help="best, last, kept or files; several: averaged",
     )
     parser.add_argument(
         "--quantization", choices=QUANTIZATIONS, help="of the weights (default: as they are)"

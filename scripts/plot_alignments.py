@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         "--layer", type=number_or(MEAN), help="a number from 1, or mean (default: the model's)"
     )
     parser.add_argument("--head", type=number_or(MEAN), help="a number from 1, or mean (default)")
-    parser.add_argument("--checkpoint", default="best", help="best, last or a file")
+    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
     parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
     parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")

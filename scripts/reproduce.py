@@ -59,7 +59,7 @@ PLANS = {
             )
         ],
         ["test", "test_2017_flickr", "test_2017_mscoco"],
-        ["ter=false", "moses=true"],
+        ["ter=false", "moses=true", "checkpoint=kept"],
         ["scripts.compare_seeds", "--splits", "test,test_2017_flickr,test_2017_mscoco"],
     ),
 }
@@ -103,7 +103,7 @@ class Job:
     def run(self) -> None:
         """Trains, or goes on; evaluates what has changed. ValueError with what a command said."""
         self._call(["train.py", *self.train])
-        trained = (self.folder / "checkpoints" / "best.pt").stat().st_mtime
+        trained = max(p.stat().st_mtime for p in (self.folder / "checkpoints").glob("*.pt"))
         for split, overrides in self.evaluate.items():
             scores = self.folder / "evaluation" / split / "scores.json"
             if not scores.is_file() or scores.stat().st_mtime < trained:

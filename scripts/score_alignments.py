@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gold", type=Path, metavar="FILE", help="gold links instead")
     parser.add_argument("--text", type=Path, metavar="FILE", help="words: source ||| target")
     parser.add_argument("--one-based", action="store_true", help="links in --gold count from 1")
-    parser.add_argument("--checkpoint", default="best", help="best, last or a file")
+    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="writes a list of records; rates are shares of 1"

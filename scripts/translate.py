@@ -61,7 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument(
-        "--checkpoint", nargs="+", default=["best"], help="best, last or files; several: averaged"
+        "--checkpoint",
+        nargs="+",
+        default=["best"],
+        help="best, last, kept or files; several: averaged",
     )
     parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
     parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")

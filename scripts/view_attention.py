@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, metavar="FILE", help="page (default: RUN/figures/attention.html)"
     )
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"MB at most ({LIMIT:g})")
-    parser.add_argument("--checkpoint", default="best", help="best, last or a file")
+    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
     parser.add_argument(
         "--beam-size", "--beam", type=int, default=5, help="1 is greedy (default: 5)"
     )

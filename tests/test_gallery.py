@@ -185,6 +185,9 @@ def test_a_picture_names_the_run_its_checkpoint_and_step(tmp_path, progress, sai
     whole["weights"]["w"] = torch.zeros(1)
     checkpoints.save(run / "checkpoints" / "best.pt", whole | progress)
     assert model_and_step(Run(run), "best") == f"tatoeba/bahdanau/a · {said}"
+    for step in (900, 1000):
+        (run / "checkpoints" / f"step_{step}.pt").touch()
+    assert model_and_step(Run(run), "kept") == "tatoeba/bahdanau/a · mean of step_900, step_1000"
 
 
 # --- the command --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from trainings import TINY, Training
 
 from data.tokenizer import Tokenizer, learn, learn_cached
+from decoding.run import Run
 from training import run_folder
 
 
@@ -197,3 +198,19 @@ def test_trainings_that_begin_at_once_share_corpus_and_vocabularies(
         assert all(torch.equal(w, other["weights"][n]) for n, w in last[0]["weights"].items())
     assert len(list((tmp_path / "corpora/vocabularies").iterdir())) == 2
     assert not [path for path in tmp_path.rglob("*tmp*") if path.suffix != ".lock"]
+
+
+def test_kept_checkpoints_are_found_together_and_in_their_order(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    (folder / "best.pt").touch()
+    (tmp_path / "config.yaml").touch()
+    run = Run(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no checkpoint 'kept'"):
+        run.checkpoints("kept")
+    for step in (900, 10000, 8100):
+        (folder / f"step_{step}.pt").touch()
+    kept = [folder / f"step_{step}.pt" for step in (900, 8100, 10000)]
+    assert run.checkpoints("kept") == kept
+    assert run.checkpoints(["best", "kept"]) == [folder / "best.pt", *kept]
+    assert run.checkpoints("step_900") == kept[:1]
