@@ -17,8 +17,9 @@ def joined(pairs: "Iterable[Pair]", most: int, split: str) -> "Iterator[Pair]":
     """Passages of 1 to `most` pairs, each number as often; every pair is in one, in order.
 
     In training each pair also stands by itself: out of passages alone, single sentences are hardly
-    learnt, and then nothing is left to lose over length. How many pairs a passage has is drawn from the split's name alone: it is the same on every
-    machine, for every corpus, under every limit and in both directions.
+    learnt, and then nothing is left to lose over length. How many pairs a passage has is drawn from
+    the split's name alone: it is the same on every machine, for every corpus, under every limit and
+    in both directions.
     """
     draw = random.Random(f"join {split}").random  # of which Python promises the same numbers
     pairs = iter(pairs)

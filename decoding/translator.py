@@ -194,6 +194,34 @@ class Translator:
             sources, targets, lambda b: self.model.attention_maps(b.src, b.src_mask, b.tgt_in)
         )
 
+    def differences(
+        self, sources: Sequence[str], targets: Sequence[str | Translation]
+    ) -> list[np.ndarray]:
+        """By how much the log-probability of each target piece falls without each source piece.
+
+        (target pieces, source pieces) of each pair, with "</s>" as in `attention`; 0 where it
+        rises, and for the source's "</s>", which is always there. This is the prediction difference
+        of Li et al. 2019 ("On the Word Alignment from Neural Machine Translation"), but of
+        log-probabilities, and of sentences that lack a piece where theirs have a zero vector.
+        """
+        results = []
+        self.model.eval()
+        for src, tgt in zip(*self._pairs(sources, targets), strict=True):
+            variants = [src, *(src[:j] + src[j + 1 :] for j in range(len(src)))]
+            at_once = max(1, BATCH_TOKENS // max(len(src), len(tgt), 1))
+            found = []
+            for start in range(0, len(variants), at_once):
+                part = variants[start : start + at_once]
+                batch = collate(part, [tgt] * len(part)).to(self.device)
+                with torch.inference_mode():
+                    logits = self.model(batch.src, batch.src_mask, batch.tgt_in).logits.float()
+                    log_probs = logits.log_softmax(dim=-1).gather(2, batch.tgt_out.unsqueeze(2))
+                found.append(log_probs.squeeze(2).cpu().numpy())
+            whole, *without = np.concatenate(found)
+            falls = [np.maximum(whole - less, 0) for less in without]
+            results.append(np.stack([*falls, np.zeros_like(whole)], axis=1))
+        return results
+
     def _attention(
         self,
         sources: Sequence[str],
@@ -203,13 +231,7 @@ class Translator:
         if not self.has_attention:
             name = type(self.model).__name__
             raise ValueError(f"{name} has no attention, so there is no alignment to show")
-        src = self._read([normalise(source) for source in sources])
-        tgt = [
-            target.tokens
-            if isinstance(target, Translation)
-            else self.tgt_tokenizer.encode([normalise(target)])[0]
-            for target in targets
-        ]
+        src, tgt = self._pairs(sources, targets)
         results: list[Attention | None] = [None] * len(src)
         self.model.eval()
         for group in self._groups(src, "aligning"):
@@ -233,6 +255,19 @@ class Translator:
                 }
                 results[i] = Attention(src_pieces, tgt_pieces, own)
         return results
+
+    def _pairs(
+        self, sources: Sequence[str], targets: Sequence[str | Translation]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The tokens of both sides; of a translation, the very ones that the search returned."""
+        src = self._read([normalise(source) for source in sources])
+        tgt = [
+            target.tokens
+            if isinstance(target, Translation)
+            else self.tgt_tokenizer.encode([normalise(target)])[0]
+            for target in targets
+        ]
+        return src, tgt
 
     def _read(self, sources: Sequence[str], first_line: int = 1) -> list[list[int]]:
         """Source tokens, cut at MAX_SOURCE_TOKENS with a warning that names the line."""

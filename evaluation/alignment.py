@@ -11,6 +11,7 @@ SPACE = "▁"  # how SentencePiece writes the space before a word
 BEGIN, END = "<s>", "</s>"
 UNKNOWN = "<unk>"
 UNKNOWN_CHARACTER = "⁇"  # what SentencePiece decodes UNKNOWN to
+ATTENTION, DIFFERENCE, BOTH = EVIDENCE = ("attention", "difference", "both")
 MEAN = "mean"  # instead of a number: the mean over all layers or heads
 
 # A word is: an English possessive ('s); letters and digits, hyphens inside, with the apostrophe of
@@ -75,6 +76,19 @@ def word_alignment(
         return WordAlignment([*src_words, END], tgt_words, np.concatenate([matrix, end], -1))
     mass = matrix.sum(-1, keepdims=True)
     return WordAlignment(src_words, tgt_words, matrix / np.where(mass > 0, mass, 1))
+
+
+def weighed(weights: np.ndarray, difference: np.ndarray, evidence: str) -> np.ndarray:
+    """What speaks for a link: attention, the prediction difference, or the mean of both.
+
+    weights: (..., target pieces, source pieces), rows sum to 1; difference: (target pieces, source
+    pieces), at least 0, scaled here so that its rows sum to 1. Where it is 0 throughout, attention.
+    """
+    if evidence == ATTENTION:
+        return weights
+    effect = difference.sum(-1, keepdims=True)
+    share = np.where(effect > 0, difference / np.where(effect > 0, effect, 1), weights)
+    return share if evidence == DIFFERENCE else (weights + share) / 2
 
 
 def select(weights: np.ndarray, layer: int | str, head: int | str) -> np.ndarray:

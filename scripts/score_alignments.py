@@ -29,7 +29,7 @@ from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import ALIGNMENT, Attention, Translator
 from evaluation import gold, links
-from evaluation.alignment import MEAN, select, word_alignment, words
+from evaluation.alignment import ATTENTION, EVIDENCE, MEAN, select, weighed, word_alignment, words
 from evaluation.gold import AlignedText
 from evaluation.tables import alignment_table, text_table
 
@@ -110,6 +110,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--each", action="store_true", help="all layers and heads, each with and without --shift"
     )
+    parser.add_argument(
+        "--evidence",
+        choices=EVIDENCE,
+        default=ATTENTION,
+        help="where the model looks (attention), what a word is worth to it (difference), or both",
+    )
     parser.add_argument("--method", choices=links.METHODS, default="argmax", help="(argmax)")
     parser.add_argument("--threshold", type=float, default=0.3, help="least weight of a link (0.3)")
     parser.add_argument(
@@ -134,6 +140,8 @@ def check(options: argparse.Namespace) -> None:
         raise ValueError("--text and --one-based say more of --gold FILE, which is not given")
     if not 0 < options.threshold <= 1:
         raise ValueError(f"--threshold is above 0 and at most 1, not {options.threshold:g}")
+    if options.evidence != ATTENTION and (options.shift or options.each):
+        raise ValueError("--shift and --each are for attention alone, not for other --evidence")
     if options.reverse and (
         len(options.runs) > 1 or options.each or ALL in (options.layer, options.head)
     ):
@@ -193,6 +201,8 @@ def rows_of(run: Run, attention: Attention, options: argparse.Namespace) -> list
         each = [*range(1, there + 1), *([MEAN] if there > 1 else [])]
         asked.append(each if chosen == ALL else [chosen])
     method = options.method + (f" {options.threshold:g}" if options.method == "threshold" else "")
+    if options.evidence != ATTENTION:
+        method += f", {options.evidence}"
     rows = [
         Row(run.name, method + (" shifted" if shift else ""), layer, head, shift)
         for layer, head in product(*asked)
@@ -213,8 +223,8 @@ def looks(
     left_out = []
     for start in tqdm(range(0, len(text.gold), CHUNK), run.name, leave=False, disable=None):
         part = slice(start, start + CHUNK)
-        attentions = translator.attention(text.sources[part], text.targets[part])
-        for attention, (src, tgt) in zip(attentions, text.words[part], strict=True):
+        seen = evidence(translator, text.sources[part], text.targets[part], options.evidence)
+        for attention, (src, tgt) in zip(seen, text.words[part], strict=True):
             rows = rows or rows_of(run, attention, options)
             try:
                 yield matrices(attention, src, tgt, rows)
@@ -223,6 +233,20 @@ def looks(
                 yield {}
     if left_out:
         log.warning("%d sentences left out; the first: %s", len(left_out), left_out[0])
+
+
+def evidence(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], kind: str
+) -> Iterator[Attention]:
+    """The attention of each pair; of other EVIDENCE, what stands in the place of its weights."""
+    found = translator.attention(sources, targets)
+    if kind == ATTENTION:
+        yield from found
+        return
+    for attention, difference in zip(found, translator.differences(sources, targets), strict=True):
+        own = attention.maps[ALIGNMENT]
+        own = own._replace(weights=weighed(own.weights, difference, kind))
+        yield attention._replace(maps={ALIGNMENT: own})
 
 
 def matrices(

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 import toy
 import yaml
 from sacrebleu.metrics import BLEU
@@ -19,6 +21,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import (
     EventAccumulator as PluginEventAccumulator,  # what the pages of TensorBoard read
 )
 
+from data.tokenizer import BOS, EOS
 from decoding.run import Run
 from decoding.translator import Translator, search_with
 
@@ -264,6 +267,29 @@ def test_the_matrix_belongs_to_the_returned_hypothesis(run: Path) -> None:
         aligned = translator.align(["the big cat"], [translation._replace(text="quite another")])[0]
         assert aligned.tgt_pieces == [*translation.pieces, "</s>"]
         assert aligned.weights.shape == (len(translation.tokens) + 1, 4)
+
+
+def test_what_a_source_piece_is_worth_is_what_its_lack_costs_each_target_piece(run: Path) -> None:
+    translator = Translator.from_run(Run(run), "cpu")
+    pairs = [("the big cat sees the dog", "le chat gros voit le chien"), ("the", "le oiseau")]
+
+    def log_probs(src: list[int], tgt: list[int]) -> np.ndarray:
+        source, read = torch.tensor([[*src, EOS]]), torch.tensor([[BOS, *tgt]])
+        with torch.no_grad():
+            logits = translator.model(source, source > 0, read).logits[0]
+        return np.array([logits[i].log_softmax(0)[token] for i, token in enumerate([*tgt, EOS])])
+
+    found = translator.differences(*zip(*pairs, strict=True))
+    for (source, target), difference in zip(pairs, found, strict=True):
+        src = translator.src_tokenizer.encode([source])[0]
+        tgt = translator.tgt_tokenizer.encode([target])[0]
+        assert difference.shape == (len(tgt) + 1, len(src) + 1)
+        whole = log_probs(src, tgt)
+        for j in range(len(src)):
+            falls = whole - log_probs(src[:j] + src[j + 1 :], tgt)
+            np.testing.assert_allclose(difference[:, j], np.maximum(falls, 0), atol=1e-4)
+        assert not difference[:, -1].any()
+    assert (found[0] > 0).any()
 
 
 def test_a_very_long_line_is_cut_with_a_warning_that_names_it(

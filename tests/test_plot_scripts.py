@@ -186,6 +186,10 @@ BEFORE = np.vstack([np.eye(4)[3], WEIGHTS[:-1]])
 HEADS = np.array([[np.full((5, 4), 0.25), WEIGHTS[::-1]], [WEIGHTS, BEFORE]])
 
 
+# without "house" the model knows neither "la" nor "maison", without "red" not "rouge"
+DIFFERENCE = np.array([[0, 0, 9, 0], [0, 0, 5, 0], [0, 0, 5, 0], [0, 2, 0, 0], [0, 0, 0, 0]])
+
+
 class PretendedTranslator:
     has_attention = True
     text = "la maison rouge"
@@ -212,6 +216,9 @@ class PretendedTranslator:
             )
             for source, target in zip(sources, targets, strict=True)
         ]
+
+    def differences(self, sources, targets):
+        return [DIFFERENCE for _ in sources]
 
     def looks(self, source):
         return self.weights if source == "the red house" else BACK[None, None]
@@ -456,6 +463,20 @@ def test_links_may_be_drawn_by_threshold_or_from_the_next_step(run, corpus, tmp_
     assert shifted["recall"] == 0.0  # each word takes its successor's attention, the last none
 
 
+def test_links_may_be_drawn_from_what_a_word_is_worth(run, corpus, tmp_path):
+    (worth, _) = records_of(run, tmp_path, "--evidence", "difference")
+    assert worth["setting"] == "argmax, difference"
+    assert worth["recall"] == pytest.approx(2 / 3)  # "la" goes with "house", not with "the"
+    (both, _) = records_of(run, tmp_path, "--evidence", "both")
+    assert both["setting"] == "argmax, both"
+    # "la" has 0.8 + 0 of "the", 0.1 + 1 of "house": halves decide as their sum does
+    assert both["recall"] == pytest.approx(2 / 3)
+    (drawn, _) = records_of(
+        run, tmp_path, "--evidence", "both", "--method", "threshold", "--threshold", "0.4"
+    )
+    assert (drawn["precision"], drawn["recall"]) == (pytest.approx(3 / 4), 1.0)
+
+
 def test_the_diagonal_of_one_corpus_is_shown_once_for_several_runs(run, corpus, tmp_path):
     other = make_run(tmp_path / "other", model="transformer")
     records = records_of(run, tmp_path, other)
@@ -503,6 +524,8 @@ def test_a_corpus_without_gold_links_is_refused(run, corpus, capsys):
         (["--one-based"], "--text and --one-based say more of --gold FILE"),
         (["--method", "threshold", "--threshold", "0"], "--threshold is above 0 and at most 1"),
         (["--gold", "nowhere"], "no file nowhere"),
+        (["--evidence", "both", "--shift"], "--shift and --each are for attention alone"),
+        (["--evidence", "difference", "--each"], "--shift and --each are for attention alone"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(run, options, message, capsys):
