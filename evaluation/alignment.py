@@ -11,7 +11,7 @@ SPACE = "▁"  # how SentencePiece writes the space before a word
 BEGIN, END = "<s>", "</s>"
 UNKNOWN = "<unk>"
 UNKNOWN_CHARACTER = "⁇"  # what SentencePiece decodes UNKNOWN to
-ATTENTION, DIFFERENCE, BOTH = EVIDENCE = ("attention", "difference", "both")
+ATTENTION, DIFFERENCE, _, PRODUCT = EVIDENCE = ("attention", "difference", "mean", "product")
 MEAN = "mean"  # instead of a number: the mean over all layers or heads
 
 # A word is: an English possessive ('s); letters and digits, hyphens inside, with the apostrophe of
@@ -79,16 +79,24 @@ def word_alignment(
 
 
 def weighed(weights: np.ndarray, difference: np.ndarray, evidence: str) -> np.ndarray:
-    """What speaks for a link: attention, the prediction difference, or the mean of both.
+    """What speaks for a link, one of EVIDENCE: attention, prediction difference, or both.
 
     weights: (..., target pieces, source pieces), rows sum to 1; difference: (target pieces, source
-    pieces), at least 0, scaled here so that its rows sum to 1. Where it is 0 throughout, attention.
+    pieces), at least 0, scaled here so that its rows sum to 1, as those of the result do. A row
+    without any evidence is the attention's.
     """
     if evidence == ATTENTION:
         return weights
-    effect = difference.sum(-1, keepdims=True)
-    share = np.where(effect > 0, difference / np.where(effect > 0, effect, 1), weights)
-    return share if evidence == DIFFERENCE else (weights + share) / 2
+    worth = _scaled(difference, weights)
+    if evidence == DIFFERENCE:
+        return worth
+    return _scaled(weights * worth, weights) if evidence == PRODUCT else (weights + worth) / 2
+
+
+def _scaled(rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Rows scaled to a sum of 1; those of zeros are taken from `otherwise`."""
+    mass = rows.sum(-1, keepdims=True)
+    return np.where(mass > 0, rows / np.where(mass > 0, mass, 1), otherwise)
 
 
 def select(weights: np.ndarray, layer: int | str, head: int | str) -> np.ndarray:

@@ -467,12 +467,12 @@ def test_links_may_be_drawn_from_what_a_word_is_worth(run, corpus, tmp_path):
     (worth, _) = records_of(run, tmp_path, "--evidence", "difference")
     assert worth["setting"] == "argmax, difference"
     assert worth["recall"] == pytest.approx(2 / 3)  # "la" goes with "house", not with "the"
-    (both, _) = records_of(run, tmp_path, "--evidence", "both")
-    assert both["setting"] == "argmax, both"
+    (mean, _) = records_of(run, tmp_path, "--evidence", "mean")
+    assert mean["setting"] == "argmax, mean"
     # "la" has 0.8 + 0 of "the", 0.1 + 1 of "house": halves decide as their sum does
-    assert both["recall"] == pytest.approx(2 / 3)
+    assert mean["recall"] == pytest.approx(2 / 3)
     (drawn, _) = records_of(
-        run, tmp_path, "--evidence", "both", "--method", "threshold", "--threshold", "0.4"
+        run, tmp_path, "--evidence", "mean", "--method", "threshold", "--threshold", "0.4"
     )
     assert (drawn["precision"], drawn["recall"]) == (pytest.approx(3 / 4), 1.0)
 
@@ -524,7 +524,7 @@ def test_a_corpus_without_gold_links_is_refused(run, corpus, capsys):
         (["--one-based"], "--text and --one-based say more of --gold FILE"),
         (["--method", "threshold", "--threshold", "0"], "--threshold is above 0 and at most 1"),
         (["--gold", "nowhere"], "no file nowhere"),
-        (["--evidence", "both", "--shift"], "--shift and --each are for attention alone"),
+        (["--evidence", "mean", "--shift"], "--shift and --each are for attention alone"),
         (["--evidence", "difference", "--each"], "--shift and --each are for attention alone"),
     ],
 )
