@@ -124,15 +124,15 @@ def test_attention_and_prediction_difference_speak_alike_for_a_link():
     weights = np.array([[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]])  # a layer's two target pieces
     difference = np.array([[0.5, 1.5, 0.0], [0.0, 0.0, 0.0]])
     assert weighed(weights, difference, "attention") is weights
-    # the second piece does not care: attention alone speaks
-    alone = [[[0.25, 0.75, 0.0], [0.0, 0.5, 0.5]]]
-    np.testing.assert_array_equal(weighed(weights, difference, "difference"), alone)
-    mean = [[[0.375, 0.5, 0.125], [0.0, 0.5, 0.5]]]
-    np.testing.assert_array_equal(weighed(weights, difference, "mean"), mean)
-    product = [[[0.4, 0.6, 0.0], [0.0, 0.5, 0.5]]]  # 0.125 and 0.1875; squares of equals
-    np.testing.assert_allclose(weighed(weights, difference, "product"), product)
-    apart = weighed(np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]]), "product")
-    np.testing.assert_array_equal(apart, [[1.0, 0.0]])  # they agree on nothing
+    # the second piece does not care, so that its attention decides
+    for evidence, expected in (
+        ("difference", [[0.25, 0.75, 0.0], [1 / 3, 1 / 3, 1 / 3]]),
+        ("mean", [[0.375, 0.5, 0.125], [1 / 6, 5 / 12, 5 / 12]]),
+        ("product", [[0.4, 0.6, 0.0], [0.0, 0.5, 0.5]]),  # 0.125 and 0.1875
+    ):
+        found = weighed(weights, difference, evidence)
+        np.testing.assert_allclose(found, [expected], atol=1e-5)
+        np.testing.assert_allclose(found.sum(-1), 1)
 
 
 def test_a_layer_and_head_are_chosen_by_number_or_as_a_mean():
