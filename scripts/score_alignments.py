@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         "--evidence",
         choices=EVIDENCE,
         default=ATTENTION,
-        help="where the model looks (attention), what a word is worth to it (difference), or both",
+        help="where the model looks, what a word is worth to it, or both, as mean or product",
     )
     parser.add_argument("--method", choices=links.METHODS, default="argmax", help="(argmax)")
     parser.add_argument("--threshold", type=float, default=0.3, help="least weight of a link (0.3)")
