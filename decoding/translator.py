@@ -194,32 +194,24 @@ class Translator:
             sources, targets, lambda b: self.model.attention_maps(b.src, b.src_mask, b.tgt_in)
         )
 
-    def differences(
+    def log_probs(
         self, sources: Sequence[str], targets: Sequence[str | Translation]
     ) -> list[np.ndarray]:
-        """By how much the log-probability of each target piece falls without each source piece.
+        """The log-probability of each target piece and of "</s>", while they are produced by force.
 
-        (target pieces, source pieces) of each pair, with "</s>" as in `attention`; 0 where it
-        rises, and for the source's "</s>", which is always there. This is the prediction difference
-        of Li et al. 2019 ("On the Word Alignment from Neural Machine Translation"), but of
-        log-probabilities, and of sentences that lack a piece where theirs have a zero vector.
+        (target pieces + 1,) of each pair; the pieces are those of `align`.
         """
-        results = []
+        src, tgt = self._pairs(sources, targets)
+        results = [np.zeros(0)] * len(src)
         self.model.eval()
-        for src, tgt in zip(*self._pairs(sources, targets), strict=True):
-            variants = [src, *(src[:j] + src[j + 1 :] for j in range(len(src)))]
-            at_once = max(1, BATCH_TOKENS // max(len(src), len(tgt), 1))
-            found = []
-            for start in range(0, len(variants), at_once):
-                part = variants[start : start + at_once]
-                batch = collate(part, [tgt] * len(part)).to(self.device)
-                with torch.inference_mode():
-                    logits = self.model(batch.src, batch.src_mask, batch.tgt_in).logits.float()
-                    log_probs = logits.log_softmax(dim=-1).gather(2, batch.tgt_out.unsqueeze(2))
-                found.append(log_probs.squeeze(2).cpu().numpy())
-            whole, *without = np.concatenate(found)
-            falls = [np.maximum(whole - less, 0) for less in without]
-            results.append(np.stack([*falls, np.zeros_like(whole)], axis=1))
+        for group in self._groups(src, "scoring"):
+            batch = collate([src[i] for i in group], [tgt[i] for i in group]).to(self.device)
+            with torch.inference_mode():
+                logits = self.model(batch.src, batch.src_mask, batch.tgt_in).logits.float()
+                of_all = logits.log_softmax(dim=-1)
+                found = of_all.gather(2, batch.tgt_out.unsqueeze(2)).squeeze(2).cpu().numpy()
+            for i, row in zip(group, found, strict=True):
+                results[i] = row[: len(tgt[i]) + 1]
         return results
 
     def _attention(

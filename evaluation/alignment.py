@@ -11,8 +11,6 @@ SPACE = "▁"  # how SentencePiece writes the space before a word
 BEGIN, END = "<s>", "</s>"
 UNKNOWN = "<unk>"
 UNKNOWN_CHARACTER = "⁇"  # what SentencePiece decodes UNKNOWN to
-ATTENTION, DIFFERENCE, _, PRODUCT = EVIDENCE = ("attention", "difference", "mean", "product")
-LEAST_WORTH = 1e-6  # of a source piece to a target piece, so that attention decides where all are 0
 MEAN = "mean"  # instead of a number: the mean over all layers or heads
 
 # A word is: an English possessive ('s); letters and digits, hyphens inside, with the apostrophe of
@@ -77,24 +75,6 @@ def word_alignment(
         return WordAlignment([*src_words, END], tgt_words, np.concatenate([matrix, end], -1))
     mass = matrix.sum(-1, keepdims=True)
     return WordAlignment(src_words, tgt_words, matrix / np.where(mass > 0, mass, 1))
-
-
-def weighed(weights: np.ndarray, difference: np.ndarray, evidence: str) -> np.ndarray:
-    """What speaks for a link, one of EVIDENCE: attention, prediction difference, or both.
-
-    weights: (..., target pieces, source pieces), rows sum to 1; difference: (target pieces, source
-    pieces), at least 0, scaled here so that its rows sum to 1, as those of the result do.
-    """
-    if evidence == ATTENTION:
-        return weights
-    worth = np.broadcast_to(_scaled(difference + LEAST_WORTH), weights.shape)
-    if evidence == DIFFERENCE:
-        return worth
-    return _scaled(weights * worth) if evidence == PRODUCT else (weights + worth) / 2
-
-
-def _scaled(rows: np.ndarray) -> np.ndarray:
-    return rows / rows.sum(-1, keepdims=True)
 
 
 def select(weights: np.ndarray, layer: int | str, head: int | str) -> np.ndarray:

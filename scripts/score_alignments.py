@@ -15,7 +15,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +29,10 @@ from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import ALIGNMENT, Attention, Translator
 from evaluation import gold, links
-from evaluation.alignment import ATTENTION, EVIDENCE, MEAN, select, weighed, word_alignment, words
+from evaluation.alignment import MEAN, select, word_alignment, word_shares, words
 from evaluation.gold import AlignedText
 from evaluation.tables import alignment_table, text_table
+from evaluation.worth import ATTENTION, EVIDENCE, difference, weighed, without_each
 
 ALL = "all"  # instead of a number: a row for each layer or head
 CHUNK = 100  # sentences whose attention is held at a time
@@ -50,6 +51,7 @@ class Row(NamedTuple):
 
 
 Record = dict[str, Any]  # of the JSON file
+Pair = tuple[str, str, tuple[list[str], list[str]]]  # source, target, the words of each
 DIAGONAL = Row("(none)", "diagonal")
 Looked = dict[Row, np.ndarray]  # of a sentence: attention between words; empty if left out
 Found = dict[Row, set[links.Link]]  # likewise
@@ -218,35 +220,48 @@ def rows_of(run: Run, attention: Attention, options: argparse.Namespace) -> list
 def looks(
     run: Run, translator: Translator, text: AlignedText, options: argparse.Namespace
 ) -> Iterator[Looked]:
-    """Each sentence's attention between words, a chunk of sentences in memory at a time."""
+    """Each sentence's attention between words, a chunk of sentences in memory at a time.
+
+    With other --evidence, what speaks for a link stands in its place.
+    """
     rows: list[Row] = []
     left_out = []
     for start in tqdm(range(0, len(text.gold), CHUNK), run.name, leave=False, disable=None):
         part = slice(start, start + CHUNK)
-        seen = evidence(translator, text.sources[part], text.targets[part], options.evidence)
-        for attention, (src, tgt) in zip(seen, text.words[part], strict=True):
+        pairs = list(zip(text.sources[part], text.targets[part], text.words[part], strict=True))
+        attended = translator.attention(text.sources[part], text.targets[part])
+        found: list[Looked] = []
+        for attention, (_, _, (src, tgt)) in zip(attended, pairs, strict=True):
             rows = rows or rows_of(run, attention, options)
             try:
-                yield matrices(attention, src, tgt, rows)
+                found.append(matrices(attention, src, tgt, rows))
             except ValueError as error:  # a source longer than the model reads
                 left_out.append(error)
-                yield {}
+                found.append({})
+        if options.evidence != ATTENTION:
+            seen = [i for i, one in enumerate(found) if one]
+            worth = differences(translator, [pairs[i] for i in seen], [attended[i] for i in seen])
+            for i, of_words in zip(seen, worth, strict=True):
+                found[i] = {
+                    row: weighed(matrix, of_words, options.evidence)
+                    for row, matrix in found[i].items()
+                }
+        yield from found
     if left_out:
         log.warning("%d sentences left out; the first: %s", len(left_out), left_out[0])
 
 
-def evidence(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], kind: str
-) -> Iterator[Attention]:
-    """The attention of each pair; of other EVIDENCE, what stands in the place of its weights."""
-    found = translator.attention(sources, targets)
-    if kind == ATTENTION:
-        yield from found
-        return
-    for attention, difference in zip(found, translator.differences(sources, targets), strict=True):
-        own = attention.maps[ALIGNMENT]
-        own = own._replace(weights=weighed(own.weights, difference, kind))
-        yield attention._replace(maps={ALIGNMENT: own})
+def differences(
+    translator: Translator, pairs: Sequence[Pair], attended: Sequence[Attention]
+) -> Iterator[np.ndarray]:
+    """What each source word is worth to each target word: (target words, source words)."""
+    variants = [[source, *without_each(source, src)] for source, _, (src, _) in pairs]
+    targets = [target for _, target, (src, _) in pairs for _ in range(len(src) + 1)]
+    log_probs = iter(translator.log_probs(list(chain(*variants)), targets))
+    for (_, _, (src, tgt)), attention in zip(pairs, attended, strict=True):
+        whole, *without = islice(log_probs, len(src) + 1)
+        shares = word_shares(attention.tgt_pieces, tgt)[1][:, : len(tgt)]  # "</s>" is no word
+        yield difference(whole, without, shares)
 
 
 def matrices(

@@ -6,7 +6,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.alignment import select, weighed, word_alignment, words
+from evaluation.alignment import select, word_alignment, words
 
 
 @pytest.mark.parametrize(
@@ -118,21 +118,6 @@ def test_several_matrices_are_merged_at_once_as_each_by_itself():
             one = word_alignment(stack[place], *pieces, **options)
             assert (one.src_words, one.tgt_words) == (merged.src_words, merged.tgt_words)
             np.testing.assert_allclose(one.matrix, merged.matrix[place])
-
-
-def test_attention_and_prediction_difference_speak_alike_for_a_link():
-    weights = np.array([[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]])  # a layer's two target pieces
-    difference = np.array([[0.5, 1.5, 0.0], [0.0, 0.0, 0.0]])
-    assert weighed(weights, difference, "attention") is weights
-    # the second piece does not care, so that its attention decides
-    for evidence, expected in (
-        ("difference", [[0.25, 0.75, 0.0], [1 / 3, 1 / 3, 1 / 3]]),
-        ("mean", [[0.375, 0.5, 0.125], [1 / 6, 5 / 12, 5 / 12]]),
-        ("product", [[0.4, 0.6, 0.0], [0.0, 0.5, 0.5]]),  # 0.125 and 0.1875
-    ):
-        found = weighed(weights, difference, evidence)
-        np.testing.assert_allclose(found, [expected], atol=1e-5)
-        np.testing.assert_allclose(found.sum(-1), 1)
 
 
 def test_a_layer_and_head_are_chosen_by_number_or_as_a_mean():
