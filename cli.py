@@ -251,6 +251,7 @@ _ALSO = {  # what a key may be that its default is not
     "training.patience": (type(None),),
     "data.max_pairs": (int,),
     "data.max_train_words": (int, type(None)),
+    "training.muon": (float, type(None)),
     "threads": (int,),
     "checkpoint": (list,),
 }

@@ -29,7 +29,7 @@ from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training import run_folder
 from training.machine import timed
-from training.optimizer import optimizer_of
+from training.optimizer import Together, optimizer_of
 from training.processes import ALONE, Processes, join_processes
 from training.run_folder import RUNS, RunLog
 from training.schedule import Schedule, schedule
@@ -153,7 +153,7 @@ class _Parts(NamedTuple):
 
     model: Seq2Seq
     batches: TrainingBatches
-    optimizer: torch.optim.Optimizer
+    optimizer: torch.optim.Optimizer | Together
     schedule: Schedule
     search: Search
     device: torch.device
@@ -190,7 +190,9 @@ def parts_of(
         TrainingBatches(
             *train, batch_tokens=settings.batch_tokens, seed=config.seed, resample=resample
         ),
-        optimizer_of(OmegaConf.to_container(settings.optimizer, resolve=True), model.parameters()),
+        optimizer_of(
+            OmegaConf.to_container(settings.optimizer, resolve=True), model, settings.muon
+        ),
         schedule(settings.schedule, settings.warmup_steps, settings.max_steps),
         search_of(OmegaConf.to_container(config.search, resolve=True)),
         device,

@@ -531,6 +531,7 @@ def test_links_that_cross_are_found_in_no_time(tmp_path: Path) -> None:
         (["training.length_edges=5"], "must be a list"),
         (["training.length_edges=[1,[2]]"], "training.length_edges.1"),
         (["training.optimizer=5"], "must be a group of keys"),
+        (["training.muon=fast"], "must be a number"),
         (["training=[1]"], "no such choice"),
         (["data={a:1}"], "no such choice"),
         (["model=../data/files"], "no such choice"),

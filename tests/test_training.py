@@ -23,6 +23,7 @@ from torch.utils.tensorboard import SummaryWriter
 from data.batching import Batch, TokenArray, TrainingBatches, collate
 from data.tokenizer import learn
 from models import checkpoint as checkpoints
+from training.optimizer import optimizer_of
 from training.schedule import schedule
 from training.signals import Stop, stop_signals
 from training.trainer import MAX_SKIPPED, Trainer
@@ -50,7 +51,9 @@ def arrays() -> tuple[TokenArray, TokenArray]:
     )
 
 
-def trainer(folder: Path, name: str = "bahdanau", validate=None, **changes) -> Trainer:
+def trainer(
+    folder: Path, name: str = "bahdanau", validate=None, muon: float | None = None, **changes
+) -> Trainer:
     """A small training with dropout, so that the random state matters."""
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
     torch.manual_seed(5)
@@ -69,7 +72,7 @@ def trainer(folder: Path, name: str = "bahdanau", validate=None, **changes) -> T
     } | changes
     return Trainer(
         model,
-        torch.optim.AdamW(model.parameters(), lr=0.01),
+        optimizer_of({"_target_": "torch.optim.AdamW", "lr": 0.01}, model, muon),
         schedule("inverse_sqrt", 3, options["max_steps"]),
         TrainingBatches(*arrays(), batch_tokens=options.pop("batch_tokens", 150), seed=2),
         validate or (lambda step: Scores(1.0, -((step - 8) ** 2))),  # best at step 8
@@ -111,14 +114,14 @@ def stop_in(training: Trainer, step: int, number: int = signal.SIGTERM) -> None:
     assert stopped.value.signal_number == number and training.progress.step == step
 
 
-@every_architecture
-def test_resuming_equals_never_stopping(name: str, tmp_path: Path) -> None:
-    trainer(tmp_path / "whole", name).fit()
+@pytest.mark.parametrize("name, muon", [*((name, None) for name in NAMES), ("transformer", 0.02)])
+def test_resuming_equals_never_stopping(name: str, muon: float | None, tmp_path: Path) -> None:
+    trainer(tmp_path / "whole", name, muon=muon).fit()
     folder = tmp_path / "stopped"
-    stop_in(trainer(folder, name), 1)
+    stop_in(trainer(folder, name, muon=muon), 1)
     for stop, number in ((6, signal.SIGTERM), (8, signal.SIGINT), (11, signal.SIGHUP), (12, None)):
         torch.manual_seed(999)  # whatever else drew random numbers meanwhile
-        training = trainer(folder, name)
+        training = trainer(folder, name, muon=muon)
         torch.manual_seed(123)
         training.resume(checkpoints.load(folder / "checkpoints" / "last.pt"))
         if number:

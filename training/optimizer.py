@@ -1,18 +1,20 @@
 """The optimiser that the settings describe."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import Parameter
 
 
 def optimizer_of(
-    settings: Mapping[str, Any], parameters: Iterable[Parameter]
-) -> torch.optim.Optimizer:
+    settings: Mapping[str, Any], model: nn.Module, muon: float | None = None
+) -> "torch.optim.Optimizer | Together":
     """The class of torch.optim that `_target_` names, with the other settings; or ValueError.
 
     Nothing else can be named: settings may come from a run folder that is anybody's.
+    muon: the learning rate of Muon, which then has the hidden matrices; None: no Muon.
     """
     options = {
         key: value for key, value in settings.items() if key not in ("_target_", "_partial_")
@@ -21,7 +23,52 @@ def optimizer_of(
     kind = getattr(torch.optim, target.removeprefix("torch.optim."), None)
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise ValueError(f"training.optimizer._target_: {target!r} is no optimiser of torch.optim")
+    matrices = [] if muon is None else hidden_matrices(model)
+    taken = {id(matrix) for matrix in matrices}
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in taken]
     try:
-        return kind(parameters, **options)
+        optimizer = kind(rest, **options)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"training.optimizer: {error}") from error
+    if not matrices:
+        return optimizer
+    # its steps are scaled to the size of Adam's, so that rates and weight decay are alike
+    scaled = {"adjust_lr_fn": "match_rms_adamw", "weight_decay": options.get("weight_decay", 0.0)}
+    return Together(optimizer, torch.optim.Muon(matrices, lr=muon, **scaled))
+
+
+def hidden_matrices(model: nn.Module) -> list[Parameter]:
+    """The matrices between embeddings and output layer, which have no row for each word.
+
+    Muon's update has singular values of about 1 (Jordan et al. 2024, kellerjordan.github.io/posts
+    /muon), which is meant for matrices that turn one vector into another.
+    """
+    words = {m.num_embeddings for m in model.modules() if isinstance(m, nn.Embedding)}
+    return [p for p in model.parameters() if p.dim() == 2 and p.size(0) not in {1, *words}]
+
+
+class Together:
+    """Several optimisers, each of other parameters, used as one."""
+
+    def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
+        self.optimizers = optimizers
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
+
+    def step(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    def zero_grad(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"together": [optimizer.state_dict() for optimizer in self.optimizers]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises KeyError or ValueError for the state of another kind."""
+        for optimizer, own in zip(self.optimizers, state["together"], strict=True):
+            optimizer.load_state_dict(own)

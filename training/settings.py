@@ -21,6 +21,8 @@ def check_ranges(config: Mapping[str, Any]) -> None:
         )
     if settings["clip_norm"] <= 0:
         raise ValueError(f"training.clip_norm must be above 0, not {settings['clip_norm']}")
+    if settings["muon"] is not None and settings["muon"] <= 0:
+        raise ValueError(f"training.muon must be above 0 or null, not {settings['muon']}")
     alpha, kind = settings["subword_sampling"], config["tokenizer"]["type"]
     if not 0 <= alpha <= 1:
         raise ValueError(f"training.subword_sampling must be from 0 (none) to 1, not {alpha}")

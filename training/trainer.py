@@ -18,6 +18,7 @@ from data.batching import Batch, TrainingBatches
 from models import checkpoint as checkpoints
 from models.seq2seq import Seq2Seq
 from training.loss import smoothed_cross_entropy
+from training.optimizer import Together
 from training.processes import ALONE, Processes
 from training.schedule import Schedule
 from training.signals import Stop, stop_signals
@@ -57,7 +58,7 @@ class Trainer:
     def __init__(
         self,
         model: Seq2Seq,
-        optimizer: torch.optim.Optimizer,
+        optimizer: torch.optim.Optimizer | Together,
         schedule: Schedule,
         batches: TrainingBatches,
         validate: Callable[[int], DevScores],
@@ -90,7 +91,7 @@ class Trainer:
         self.clip_norm, self.label_smoothing = clip_norm, label_smoothing
         self.validate_every, self.patience = validate_every, patience
         self.log_every, self.keep = log_every, keep
-        self.learning_rate = optimizer.param_groups[0]["lr"]
+        self.learning_rates = [group["lr"] for group in optimizer.param_groups]
         self.seed = torch.initial_seed()
         self.progress = Progress()
 
@@ -122,10 +123,10 @@ class Trainer:
         progress = self.progress
         self.model.train()
         self.processes.seed(self.seed, progress.step)
-        group = [next(self.batches) for _ in range(self.accumulate)]
-        tokens = sum(batch.tgt_tokens for batch in group)
+        batches = [next(self.batches) for _ in range(self.accumulate)]
+        tokens = sum(batch.tgt_tokens for batch in batches)
         total = 0.0
-        for batch in map(self.processes.share, group):
+        for batch in map(self.processes.share, batches):
             if len(batch.src):
                 # the mean over the tokens of all batches, so that several small equal one large
                 loss = self._loss(batch.to(self.device)) / tokens
@@ -134,8 +135,8 @@ class Trainer:
         total = self.processes.add_up(self.model.parameters(), total)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm).item()
         progress.step += 1
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = self.learning_rate * self.schedule(progress.step)
+        for group, rate in zip(self.optimizer.param_groups, self.learning_rates, strict=True):
+            group["lr"] = rate * self.schedule(progress.step)
         if math.isfinite(norm) and math.isfinite(total):
             self.optimizer.step()
             progress.skipped = 0

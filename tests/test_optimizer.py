@@ -1,0 +1,93 @@
+"""Which optimiser has which parameters, and what Muon does to a matrix."""
+
+import pytest
+import torch
+from architectures import NAMES, config
+from torch import nn
+
+from models import checkpoint as checkpoints
+from training.optimizer import Together, hidden_matrices, optimizer_of
+
+ADAMW = {"_target_": "torch.optim.AdamW", "_partial_": True, "lr": 0.01, "weight_decay": 0.0}
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embedding = nn.Embedding(50, 8)
+        self.hidden = nn.Linear(8, 16)
+        self.energy = nn.Linear(16, 1)
+        self.output = nn.Linear(16, 50)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        hidden = self.hidden(self.embedding(tokens)).tanh()
+        return self.output(hidden * self.energy(hidden))
+
+
+def stepped(muon: float | None, **settings) -> tuple[Model, dict[str, torch.Tensor]]:
+    """A model with a gradient, and by how much one step changes each parameter."""
+    model = Model()
+    optimizer = optimizer_of(ADAMW | settings, model, muon)
+    model(torch.arange(50)).log_softmax(-1).diagonal().sum().neg().backward()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer.step()
+    return model, {name: p.detach() - before[name] for name, p in model.named_parameters()}
+
+
+def test_muon_turns_hidden_matrices_by_an_orthogonal_step_and_adam_moves_the_rest():
+    model, change = stepped(muon=0.02)
+    values = torch.linalg.svdvals(change["hidden.weight"]) / (0.02 * 0.2 * 16**0.5)
+    assert values.min() > 0.6 and values.max() < 1.3  # about 1, as five iterations come to it
+    assert (change["hidden.weight"] * model.hidden.weight.grad).sum() < 0  # downhill
+    for name, parameter in model.named_parameters():
+        if name != "hidden.weight":  # Adam's first step is its rate against the gradient
+            clear = parameter.grad.abs() > 1e-4
+            expected = -0.01 * parameter.grad.sign()
+            torch.testing.assert_close(change[name][clear], expected[clear], atol=1e-5, rtol=0)
+
+
+def test_without_muon_one_optimizer_has_all_parameters():
+    optimizer = optimizer_of(ADAMW, Model())
+    assert isinstance(optimizer, torch.optim.AdamW)
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == 7
+
+
+def test_weight_decay_is_the_same_for_all():
+    _, without = stepped(muon=0.02)
+    model, decayed = stepped(muon=0.02, weight_decay=0.5)
+    for name, rate in (("hidden.weight", 0.02), ("output.weight", 0.01)):
+        before = dict(model.named_parameters())[name].detach() - decayed[name]
+        torch.testing.assert_close(decayed[name] - without[name], -rate * 0.5 * before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_has_one_optimizer_and_words_have_adam(name):
+    model = checkpoints.build(config(name), 601, 701)
+    together = optimizer_of(ADAMW, model, 0.02)
+    assert isinstance(together, Together)
+    rest, matrices = ({id(p) for p in group["params"]} for group in together.param_groups)
+    assert rest | matrices == {id(p) for p in model.parameters()} and not rest & matrices
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    assert {p.dim() for p in hidden_matrices(model)} == {2}
+    for parameter in hidden_matrices(model):
+        assert not {601, 701} & set(parameter.shape), names[parameter]
+
+
+def test_the_state_comes_back_and_that_of_another_kind_is_refused():
+    model = Model()
+    together = optimizer_of(ADAMW, model, 0.02)
+    model(torch.arange(50)).sum().backward()
+    together.step()
+    again = optimizer_of(ADAMW, model, 0.02)
+    again.load_state_dict(together.state_dict())
+    assert str(again.state_dict()) == str(together.state_dict())
+    together.zero_grad()
+    assert all(parameter.grad is None for parameter in model.parameters())
+    with pytest.raises(KeyError):
+        again.load_state_dict(optimizer_of(ADAMW, model).state_dict())
+
+
+def test_a_rate_that_the_optimizer_refuses_is_said_with_its_key():
+    with pytest.raises(ValueError, match=r"training\.optimizer: .*learning rate"):
+        optimizer_of(ADAMW | {"lr": -1.0}, Model(), 0.02)
