@@ -199,10 +199,23 @@ class TrainingBatches:
         self.position += 1
         return collate(*sides, LENGTH_STEP)
 
+    def _size(self) -> dict[str, int]:
+        """By which a text is known again, whatever fits into a batch."""
+        tokens = {"src_tokens": int(self.src.starts[-1]), "tgt_tokens": int(self.tgt.starts[-1])}
+        return {"pairs": len(self.src), **tokens}
+
     def state_dict(self) -> dict[str, int]:
-        return {"epoch": self.epoch, "window": self.window, "position": self.position}
+        place = {"epoch": self.epoch, "window": self.window, "position": self.position}
+        return place | self._size()
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Raises ValueError for a place that this text does not have, or that of another text."""
+        for what, now in self._size().items():
+            if state.get(what, now) != now:
+                raise ValueError(
+                    f"the training text has changed: it had {state[what]:,} {what}, and now has "
+                    f"{now:,}; train on it in a run of its own"
+                )
         if "window" not in state and self.windows > 1:
             raise ValueError(
                 f"the checkpoint is older than the order in which over {WINDOW:,} pairs are now"

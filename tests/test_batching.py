@@ -185,6 +185,18 @@ def test_a_position_that_is_not_of_this_text_is_refused(
         four_windows.load_state_dict(dict(zip(("epoch", "window", "position"), state, strict=True)))
 
 
+def test_another_text_is_not_gone_on_with_even_if_it_has_as_many_batches() -> None:
+    src, tgt = corpus()
+    state = TrainingBatches(src, tgt, batch_tokens=150, seed=3).state_dict()
+    TrainingBatches(src, tgt, batch_tokens=120, seed=3).load_state_dict(state)  # the same text
+    longer = TokenArray([[*tgt[i], 9] if i == 5 else tgt[i] for i in range(len(tgt))])
+    with pytest.raises(ValueError, match=r"had [\d,]+ tgt_tokens, and now has .* run of its own"):
+        TrainingBatches(src, longer, batch_tokens=150, seed=3).load_state_dict(state)
+    more = [TokenArray([*(side[i] for i in range(len(side))), [5]]) for side in (src, tgt)]
+    with pytest.raises(ValueError, match=r"training text has changed: it had [\d,]+ pairs"):
+        TrainingBatches(*more, batch_tokens=150, seed=3).load_state_dict(state)
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(1, 30), max_size=8))
 def test_however_often_it_is_interrupted_an_epoch_holds_each_pair_once_in_the_same_order(
