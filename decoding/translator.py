@@ -157,7 +157,7 @@ class Translator:
         self.model.eval()
         beam_size = getattr(search, "keywords", {}).get("beam_size", 1)
         budget = BATCH_TOKENS * WIDE_BEAM // max(WIDE_BEAM, beam_size)
-        for group in self._groups([tokens[i] for i in present], "translating", budget):
+        for group in self._groups("translating", [tokens[i] for i in present], budget=budget):
             numbers = [present[i] for i in group]
             src = pad([[*tokens[i], EOS] for i in numbers]).to(self.device)
             src_mask = src != PAD
@@ -204,7 +204,7 @@ class Translator:
         src, tgt = self._pairs(sources, targets)
         results = [np.zeros(0)] * len(src)
         self.model.eval()
-        for group in self._groups(src, "scoring"):
+        for group in self._groups("scoring", src, tgt):
             batch = collate([src[i] for i in group], [tgt[i] for i in group]).to(self.device)
             with torch.inference_mode():
                 logits = self.model(batch.src, batch.src_mask, batch.tgt_in).logits.float()
@@ -226,7 +226,7 @@ class Translator:
         src, tgt = self._pairs(sources, targets)
         results: list[Attention | None] = [None] * len(src)
         self.model.eval()
-        for group in self._groups(src, "aligning"):
+        for group in self._groups("aligning", src, tgt):
             batch = collate([src[i] for i in group], [tgt[i] for i in group]).to(self.device)
             with torch.inference_mode():
                 maps = look(batch)
@@ -289,13 +289,18 @@ class Translator:
 
     @staticmethod
     def _groups(
-        tokens: Sequence[Sequence[int]], doing: str, budget: int = BATCH_TOKENS
+        doing: str, *sides: Sequence[Sequence[int]], budget: int = BATCH_TOKENS
     ) -> Iterator[list[int]]:
-        """Sentence numbers in groups of similar length, with a progress bar."""
-        if not tokens:
+        """Sentence numbers in groups of similar length, with a progress bar.
+
+        budget: padded tokens of a group, on its longer side if there are two.
+        """
+        if not sides[0]:
             return
-        lengths = np.array([[len(sentence) + 1] for sentence in tokens])
-        with tqdm(total=len(tokens), desc=doing, unit="sentence", disable=None, leave=False) as bar:
+        lengths = np.array([[len(sentence) + 1 for sentence in side] for side in sides]).T
+        with tqdm(
+            total=len(lengths), desc=doing, unit="sentence", disable=None, leave=False
+        ) as bar:
             for group in by_length(lengths, budget):
                 yield group.tolist()
                 bar.update(len(group))
