@@ -16,7 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from torch.utils.tensorboard import SummaryWriter
 
-from cli import check_types, hydra_command
+from cli import CONFIGS, check_types, hydra_command
 from data.batching import TokenArray, TrainingBatches
 from data.corpus import ParallelCorpus
 from data.download import corpora_root
@@ -245,6 +245,7 @@ _TRAINER_SETTINGS = (
     "accumulate",
     "clip_norm",
     "label_smoothing",
+    "word_dropout",
     "validate_every",
     "patience",
     "log_every",
@@ -277,9 +278,8 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
     except ValueError as error:
         raise ValueError(f"{run.folder}/config.yaml: {error}") from error
     # a run of an earlier build lacks the options that came later: their defaults are what it had
-    config = OmegaConf.create(
-        {**run.config, "training": kinds["training"] | run.config["training"]}
-    )
+    defaults = OmegaConf.to_container(OmegaConf.load(CONFIGS / "training" / "default.yaml"))
+    config = OmegaConf.create({**own, "training": defaults | own["training"]})
     for override in overrides:
         key = override.lstrip("+").split("=")[0]
         if key == "resume":

@@ -360,6 +360,7 @@ def test_a_model_of_the_other_direction_is_trained_evaluated_and_symmetrised(
         ([*FILES, *TINY, "training.validate_every=0"], "training.validate_every must be at least"),
         ([*FILES, *TINY, "training.accumulate=0"], "training.accumulate must be at least 1"),
         ([*FILES, *TINY, "training.label_smoothing=2"], "training.label_smoothing"),
+        ([*FILES, *TINY, "training.word_dropout=1"], "training.word_dropout"),
         ([*FILES, *TINY, "training.clip_norm=0"], "training.clip_norm"),
         ([*FILES, *TINY, "training.muon=0"], "training.muon must be above 0 or null"),
         ([*FILES, *TINY, "training.subword_sampling=0.1"], "needs tokenizer.type bpe or unigram"),
@@ -419,6 +420,22 @@ def test_a_run_made_before_an_option_existed_goes_on_with_its_default(
     call("train", f"resume={older}", "training.max_steps=42")
     settings = yaml.safe_load((older / "config.yaml").read_text())
     assert settings["training"]["subword_sampling"] == 0.0
+    assert scalars(older).Scalars("valid/bleu")[-1].step == 42
+
+
+def test_an_experiment_that_has_come_to_set_an_option_goes_on_with_a_run_made_before_without_it(
+    workplace: Path,
+) -> None:
+    older = workplace / "runs" / "files" / "rnn" / "older"
+    command = ["+experiment=multi30k", *FILES, *TINY, "model=rnn", "name=older", "resume=auto"]
+    command += ["tokenizer=word", "tokenizer.shared=false"]
+    call("train", *command, "training.muon=null")
+    settings = yaml.safe_load((older / "config.yaml").read_text())
+    del settings["training"]["muon"]
+    (older / "config.yaml").write_text(yaml.dump(settings))
+    call("train", *command, "training.max_steps=42")
+    settings = yaml.safe_load((older / "config.yaml").read_text())
+    assert settings["training"]["muon"] is None
     assert scalars(older).Scalars("valid/bleu")[-1].step == 42
 
 
