@@ -188,7 +188,11 @@ def parts_of(
     return _Parts(
         model,
         TrainingBatches(
-            *train, batch_tokens=settings.batch_tokens, seed=config.seed, resample=resample
+            *train,
+            batch_tokens=settings.batch_tokens,
+            seed=config.seed,
+            concatenate=settings.concatenate,
+            resample=resample,
         ),
         optimizer_of(
             OmegaConf.to_container(settings.optimizer, resolve=True), model, settings.muon

@@ -152,6 +152,10 @@ class TrainingBatches:
     of at most WINDOW pairs. Within a window, which is sorted when it begins, pairs of similar
     length form batches, and these come in an order drawn again. All of it depends on the seed and
     the epoch alone, so that (epoch, window, position) is all there is to remember.
+
+    Where concatenation is wanted, that share of a window's pairs is put together two by two, others
+    in each epoch (Nguyen et al. 2021, arXiv 2105.01691: in small corpora every word has seen few
+    neighbours and positions). What is too long for a batch together stays apart.
     """
 
     def __init__(
@@ -161,15 +165,18 @@ class TrainingBatches:
         *,
         batch_tokens: int,
         seed: int,
+        concatenate: float = 0.0,
         resample: tuple[Resample, Resample] | None = None,
     ) -> None:
         """Raises ValueError if no pair fits into batch_tokens; longer pairs are left out.
+
+        concatenate: the share of the pairs that are put together two by two.
 
         resample: for each side, from tokens and a seed other tokens of the same sentences. Batches
         are formed before that, and may then be somewhat larger than batch_tokens.
         """
         self.src, self.tgt, self.batch_tokens, self.seed = src, tgt, batch_tokens, seed
-        self.resample = resample
+        self.concatenate, self.resample = concatenate, resample
         longest = np.maximum(src.lengths, tgt.lengths) + 1  # EOS
         padded = -(-longest // LENGTH_STEP) * LENGTH_STEP
         self.usable = np.flatnonzero(padded <= batch_tokens)
@@ -189,12 +196,30 @@ class TrainingBatches:
         self.order = self._order()
 
     def _order(self) -> list[np.ndarray]:
-        """The batches of the present window, as the numbers of their pairs."""
+        """The batches of the present window, each (rows, 2): a pair, and the one after it or -1."""
         random = np.random.default_rng([self.seed, self.epoch])
         pairs = np.array_split(random.permutation(self.usable), self.windows)[self.window]
-        lengths = np.stack([self.src.lengths[pairs], self.tgt.lengths[pairs]], axis=1) + 1
-        groups = [pairs[group] for group in by_length(lengths, self.batch_tokens)]
+        rows = self._rows(pairs)
+        groups = [rows[group] for group in by_length(self._lengths(rows), self.batch_tokens)]
         return [groups[i] for i in random.permutation(len(groups))]
+
+    def _rows(self, pairs: np.ndarray) -> np.ndarray:
+        """The pairs, the first ones two by two: (rows, 2), with -1 where there is but one."""
+        half = round(self.concatenate * len(pairs)) // 2
+        two = pairs[: 2 * half].reshape(half, 2)
+        padded = -(-self._lengths(two) // LENGTH_STEP) * LENGTH_STEP
+        fits = (padded <= self.batch_tokens).all(axis=1)
+        apart = np.concatenate([two[~fits].flatten(), pairs[2 * half :]])
+        return np.concatenate([two[fits], np.stack([apart, np.full_like(apart, -1)], axis=1)])
+
+    def _lengths(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, 2): the source and the target tokens of each row, EOS counted."""
+        first, second = rows.T
+        sides = (
+            side.lengths[first] + np.where(second < 0, 0, side.lengths[second])
+            for side in (self.src, self.tgt)
+        )
+        return np.stack(list(sides), axis=1) + 1
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -204,8 +229,11 @@ class TrainingBatches:
             following = self.epoch * self.windows + self.window + 1
             self.epoch, self.window = divmod(following, self.windows)
             self.position, self.order = 0, self._order()
-        pairs = self.order[self.position]
-        sides = [self.src[i] for i in pairs], [self.tgt[i] for i in pairs]
+        rows = self.order[self.position].tolist()
+        sides = [
+            [side[i] if j < 0 else np.concatenate([side[i], side[j]]) for i, j in rows]
+            for side in (self.src, self.tgt)
+        ]
         if self.resample is not None:
             place = [self.seed, self.epoch, self.window, self.position]
             seeds = np.random.SeedSequence(place).generate_state(2).tolist()

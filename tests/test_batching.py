@@ -13,6 +13,7 @@ from data import batching
 from data.batching import (
     LENGTH_STEP,
     ROWS_STEP,
+    Batch,
     TokenArray,
     TrainingBatches,
     by_length,
@@ -74,14 +75,54 @@ def test_every_epoch_and_every_seed_has_its_own_order() -> None:
     assert epoch(TrainingBatches(*corpus(), batch_tokens=150, seed=3)) == orders[0]
 
 
-def test_going_on_from_a_saved_position_equals_never_stopping() -> None:
-    whole = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+def test_concatenation_holds_each_pair_once_and_makes_other_neighbours_in_each_epoch() -> None:
+    src = TokenArray([[10 + i, 4] for i in range(200)])
+    tgt = TokenArray([[10 + i, 5, 6] for i in range(200)])
+    batches = TrainingBatches(src, tgt, batch_tokens=120, seed=3, concatenate=0.5)
+    neighbours = []
+    for _ in range(2):
+        rows = [
+            row
+            for _ in range(len(batches.order))
+            for row in zip(*sides(next(batches)), strict=True)
+        ]
+        seen = []
+        for source, target in rows:
+            numbers = [token for token in source if token >= 10]
+            assert source == [token for i in numbers for token in (i, 4)] + [EOS]
+            assert target == [token for i in numbers for token in (i, 5, 6)] + [EOS]
+            seen.append(tuple(numbers))
+        assert sorted(number for row in seen for number in row) == [10 + i for i in range(200)]
+        assert sorted(map(len, seen)) == [1] * 100 + [2] * 50
+        neighbours.append({row for row in seen if len(row) == 2})
+    assert len(neighbours[0] & neighbours[1]) < 5
+
+
+def sides(batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
+    """Sources and targets without padding."""
+    return tuple([[t for t in row if t != PAD] for row in side.tolist()]
+                 for side in (batch.src, batch.tgt_out))  # fmt: skip
+
+
+def test_pairs_that_are_too_long_for_a_batch_together_stay_apart() -> None:
+    src = TokenArray([[4] * (40 if i % 2 else 3) for i in range(100)])
+    batches = TrainingBatches(src, src, batch_tokens=64, seed=1, concatenate=1.0)
+    lengths = [len(row) for _ in range(len(batches.order)) for row in sides(next(batches))[0]]
+    assert sum(lengths) == src.starts[-1] + len(lengths)  # one EOS each, nothing is lost
+    assert set(lengths) == {7, 41, 44}
+    assert lengths.count(41) + lengths.count(44) == 50
+
+
+@pytest.mark.parametrize("concatenate", [0.0, 0.5])
+def test_going_on_from_a_saved_position_equals_never_stopping(concatenate: float) -> None:
+    settings = {"batch_tokens": 150, "seed": 3, "concatenate": concatenate}
+    whole = TrainingBatches(*corpus(), **settings)
     stream = [next(whole).src.tolist() for _ in range(3 * len(whole.order))]
     for stop in (0, 1, len(whole.order), len(whole.order) + 2):
-        part = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        part = TrainingBatches(*corpus(), **settings)
         for _ in range(stop):
             next(part)
-        later = TrainingBatches(*corpus(), batch_tokens=150, seed=3)
+        later = TrainingBatches(*corpus(), **settings)
         later.load_state_dict(part.state_dict())
         assert [next(later).src.tolist() for _ in range(5)] == stream[stop : stop + 5]
 

@@ -287,7 +287,7 @@ def leave_marks(path: Path, pause: tuple[str, int]) -> None:
 
     def marked_next(self: Any) -> Any:
         batch = following(self)
-        mark("pairs " + " ".join(map(str, self.order[self.position - 1])))
+        mark("pairs " + " ".join(map(str, self.order[self.position - 1][:, 0])))
         return batch
 
     def halting_save(content: Any, to: io.BufferedWriter) -> None:

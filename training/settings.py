@@ -15,6 +15,8 @@ def check_ranges(config: Mapping[str, Any]) -> None:
             raise ValueError(f"training.{name} must be at least {lowest}, not {settings[name]}")
     if settings["accumulate"] > MAX_ACCUMULATED:  # they are held in memory together
         raise ValueError(f"training.accumulate must be at most {MAX_ACCUMULATED}")
+    if not 0 <= settings["concatenate"] <= 1:
+        raise ValueError(f"training.concatenate must be from 0 to 1, not {settings['concatenate']}")
     for name in ("label_smoothing", "word_dropout"):
         if not 0 <= settings[name] < 1:
             raise ValueError(f"training.{name} must be from 0 to below 1, not {settings[name]}")
