@@ -249,7 +249,6 @@ _TRAINER_SETTINGS = (
     "accumulate",
     "clip_norm",
     "label_smoothing",
-    "word_dropout",
     "validate_every",
     "patience",
     "log_every",

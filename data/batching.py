@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from data.tokenizer import BOS, EOS, PAD, UNK
+from data.tokenizer import BOS, EOS, PAD
 
 LENGTH_STEP = 4  # padded lengths are multiples of this, and
 ROWS_STEP = 8  # numbers of rows of that: few distinct shapes, which matrix libraries prepare once
@@ -49,20 +49,6 @@ class Batch:
         """
         rows = slice(number, None, count)
         return Batch(self.src[rows], self.tgt_in[rows], self.tgt_out[rows])
-
-    def blanked(self, share: float) -> "Batch":
-        """What is read has this share of its tokens replaced by UNK, drawn with torch's generator.
-
-        Blank noising (Xie et al. 2017, arXiv 1703.02573, section 3.2) on both sides. BOS, EOS and
-        PAD stay, and so does what is to be predicted.
-        """
-        if not share:
-            return self
-        src, tgt_in = (
-            side.masked_fill((torch.rand(side.shape) < share) & (side > EOS), UNK)
-            for side in (self.src, self.tgt_in)
-        )
-        return Batch(src, tgt_in, self.tgt_out)
 
 
 class TokenArray:

@@ -22,7 +22,7 @@ from data.batching import (
     pad,
     write_tokens,
 )
-from data.tokenizer import BOS, EOS, PAD, UNK
+from data.tokenizer import BOS, EOS, PAD
 
 
 def corpus(pairs: int = 200, seed: int = 0) -> tuple[TokenArray, TokenArray]:
@@ -264,27 +264,6 @@ def test_shares_hold_each_row_of_a_batch_once(count: int) -> None:
         assert sorted(rows) == sorted(getattr(batch, side).tolist())
     assert sum(share.tgt_tokens for share in shares) == batch.tgt_tokens
     assert max(len(share.src) for share in shares) - min(len(share.src) for share in shares) <= 1
-
-
-def test_blanking_takes_its_share_of_the_tokens_read_and_none_of_those_to_be_predicted() -> None:
-    random = np.random.default_rng(3)
-    src, tgt = ([random.integers(4, 9, random.integers(5, 40)) for _ in range(400)] for _ in "ab")
-    batch = collate(src, tgt)
-    torch.manual_seed(7)
-    noised = batch.blanked(0.2)
-    torch.manual_seed(7)
-    again = batch.blanked(0.2)
-    assert torch.equal(noised.tgt_out, batch.tgt_out)
-    for before, after, twice in (
-        (batch.src, noised.src, again.src),
-        (batch.tgt_in, noised.tgt_in, again.tgt_in),
-    ):
-        assert torch.equal(after, twice)
-        changed = after != before
-        assert set(before[changed].tolist()) == {4, 5, 6, 7, 8}  # not PAD, BOS or EOS
-        assert set(after[changed].tolist()) == {UNK}
-        assert changed.sum() / (before > EOS).sum() == pytest.approx(0.2, abs=0.015)
-    assert batch.blanked(0.0) is batch
 
 
 def test_batches_keep_within_the_budget_and_waste_little() -> None:

@@ -360,7 +360,6 @@ def test_a_model_of_the_other_direction_is_trained_evaluated_and_symmetrised(
         ([*FILES, *TINY, "training.validate_every=0"], "training.validate_every must be at least"),
         ([*FILES, *TINY, "training.accumulate=0"], "training.accumulate must be at least 1"),
         ([*FILES, *TINY, "training.label_smoothing=2"], "training.label_smoothing"),
-        ([*FILES, *TINY, "training.word_dropout=1"], "training.word_dropout"),
         ([*FILES, *TINY, "training.concatenate=2"], "training.concatenate"),
         ([*FILES, *TINY, "training.clip_norm=0"], "training.clip_norm"),
         ([*FILES, *TINY, "training.muon=0"], "training.muon must be above 0 or null"),

@@ -65,7 +65,6 @@ def trainer(
         "accumulate": 1,
         "clip_norm": 1.0,
         "label_smoothing": 0.1,
-        "word_dropout": 0.0,
         "validate_every": 4,
         "patience": None,
         "log_every": 2,
@@ -117,7 +116,7 @@ def stop_in(training: Trainer, step: int, number: int = signal.SIGTERM) -> None:
 
 @pytest.mark.parametrize(
     "name, options",
-    [*((name, {}) for name in NAMES), ("transformer", {"muon": 0.02, "word_dropout": 0.2})],
+    [*((name, {}) for name in NAMES), ("transformer", {"muon": 0.02})],
 )
 def test_resuming_equals_never_stopping(name: str, options: dict, tmp_path: Path) -> None:
     trainer(tmp_path / "whole", name, **options).fit()

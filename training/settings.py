@@ -17,9 +17,10 @@ def check_ranges(config: Mapping[str, Any]) -> None:
         raise ValueError(f"training.accumulate must be at most {MAX_ACCUMULATED}")
     if not 0 <= settings["concatenate"] <= 1:
         raise ValueError(f"training.concatenate must be from 0 to 1, not {settings['concatenate']}")
-    for name in ("label_smoothing", "word_dropout"):
-        if not 0 <= settings[name] < 1:
-            raise ValueError(f"training.{name} must be from 0 to below 1, not {settings[name]}")
+    if not 0 <= settings["label_smoothing"] < 1:
+        raise ValueError(
+            f"training.label_smoothing must be from 0 to below 1, not {settings['label_smoothing']}"
+        )
     if settings["clip_norm"] <= 0:
         raise ValueError(f"training.clip_norm must be above 0, not {settings['clip_norm']}")
     if settings["muon"] is not None and settings["muon"] <= 0:

@@ -73,7 +73,6 @@ class Trainer:
         accumulate: int,
         clip_norm: float,
         label_smoothing: float,
-        word_dropout: float,
         validate_every: int,
         patience: int | None,
         log_every: int,
@@ -90,7 +89,6 @@ class Trainer:
         self.identity, self.device, self.bf16 = identity, device, bf16
         self.max_steps, self.accumulate = max_steps, accumulate
         self.clip_norm, self.label_smoothing = clip_norm, label_smoothing
-        self.word_dropout = word_dropout
         self.validate_every, self.patience = validate_every, patience
         self.log_every, self.keep = log_every, keep
         self.learning_rates = [group["lr"] for group in optimizer.param_groups]
@@ -131,8 +129,7 @@ class Trainer:
         for batch in map(self.processes.share, batches):
             if len(batch.src):
                 # the mean over the tokens of all batches, so that several small equal one large
-                read = batch.blanked(self.word_dropout)
-                loss = self._loss(read.to(self.device)) / tokens
+                loss = self._loss(batch.to(self.device)) / tokens
                 loss.backward()
                 total += loss.item()
         total = self.processes.add_up(self.model.parameters(), total)
