@@ -140,8 +140,8 @@ class TrainingBatches:
     the epoch alone, so that (epoch, window, position) is all there is to remember.
 
     Where concatenation is wanted, that share of a window's pairs is put together two by two, others
-    in each epoch (Nguyen et al. 2021, arXiv 2105.01691: in small corpora every word has seen few
-    neighbours and positions). What is too long for a batch together stays apart.
+    in each epoch (Nguyen et al. 2021, arXiv 2105.01691: words get more neighbours, lengths and
+    positions than a small corpus has). What is too long for a batch together stays apart.
     """
 
     def __init__(
