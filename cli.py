@@ -178,7 +178,10 @@ def _parsed(override: str) -> Override:
         ) from error
 
 
-_WITH_VALUE = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package")
+_WITH_VALUE = {  # options of Hydra whose value may follow as an argument of its own
+    *("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package", "-p"),
+    *("--cfg", "-c", "--info", "-i"),
+}
 
 
 def _short(text: str) -> str:

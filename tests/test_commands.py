@@ -384,6 +384,15 @@ def test_training_refuses_in_one_line_and_leaves_nothing(
     assert sorted((workplace / "runs").rglob("*")) == before
 
 
+@pytest.mark.parametrize("option", ["--cfg", "-c"])
+def test_hydra_shows_the_settings_without_training(
+    option: str, workplace: Path, capsys: pytest.CaptureFixture
+) -> None:
+    call("train", "+experiment=multi30k", "width=96", option, "job")
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert shown["width"] == 96 and shown["training"]["optimizer"]["weight_decay"] == 0.1
+
+
 def test_unequal_files_are_refused_with_both_counts(workplace: Path, capsys) -> None:
     (workplace / "short.tgt").write_text("le chat\n")
     last = fails(capsys, "train", *FILES, *TINY, "data.train_tgt=short.tgt")
