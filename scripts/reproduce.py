@@ -153,10 +153,13 @@ def _run(jobs: Sequence[Job], at_once: int) -> None:
     pool = ThreadPoolExecutor(max(1, at_once))
     with tqdm(**progress, bar_format="{l_bar}{bar}| {elapsed}<{remaining}{postfix}") as bar:
         futures = [pool.submit(job.run) for job in jobs]
+        told: set[Path] = set()
         try:
             while not all(future.done() for future in futures):
                 _show(bar, jobs, futures)
+                _tell(jobs, futures, told)
                 time.sleep(POLL)
+            _tell(jobs, futures, told)
         except KeyboardInterrupt:  # the trainings have had it too, and save
             pool.shutdown(cancel_futures=True)
             fail("interrupted; the same command goes on", status=130)
@@ -172,6 +175,15 @@ def _show(bar: tqdm, jobs: Sequence[Job], futures: Sequence[Future]) -> None:
     running = [j.folder for j, f in zip(jobs, futures, strict=True) if f.running()]
     names = ", ".join("/".join(folder.parts[-2:]) for folder in running)
     bar.set_postfix_str(f"{finished} of {len(jobs)} done; {names}")
+
+
+def _tell(jobs: Sequence[Job], futures: Sequence[Future], told: set[Path]) -> None:
+    """One line for each model that is done: where no terminal shows the bar, all there is."""
+    for job, future in zip(jobs, futures, strict=True):
+        if future.done() and job.folder not in told:
+            told.add(job.folder)
+            state = "failed" if future.exception() else "done"
+            tqdm.write(f"{job.folder}: {state} ({len(told)} of {len(jobs)})", file=sys.stderr)
 
 
 if __name__ == "__main__":

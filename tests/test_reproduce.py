@@ -103,10 +103,16 @@ def test_a_model_that_cannot_be_trained_is_told_and_the_others_go_on(
     calls, monkeypatch, capsys
 ) -> None:
     plan(monkeypatch, "bad", "good")
-    message = failure(reproduce.main, ["bottleneck"], capsys)
+    assert ended([]) == 1
+    *told, message = capsys.readouterr().err.strip().splitlines()
     assert "train.py" in message and "name=bottleneck-bad" in message
     assert "error: the reason" in message and "some lines" not in message
     assert any(call[0] == "evaluate.py" and "bottleneck-good" in call[1] for call in calls)
+    assert sorted(line.split(" (")[0] for line in told) == [
+        "runs/files/rnn/bottleneck-bad: failed",
+        "runs/files/rnn/bottleneck-good: done",
+    ]
+    assert [line[-8:] for line in told] == ["(1 of 2)", "(2 of 2)"]
     assert not any("plot_bleu_by_length" in part for call in calls for part in call)
 
 
