@@ -6,6 +6,8 @@ from architectures import NAMES, config
 from torch import nn
 
 from models import checkpoint as checkpoints
+from training import muon
+from training.muon import Muon, orthogonal
 from training.optimizer import Together, hidden_matrices, optimizer_of
 
 ADAMW = {"_target_": "torch.optim.AdamW", "_partial_": True, "lr": 0.01, "weight_decay": 0.0}
@@ -45,6 +47,49 @@ def test_muon_turns_hidden_matrices_by_an_orthogonal_step_and_adam_moves_the_res
             clear = parameter.grad.abs() > 1e-4
             expected = -0.01 * parameter.grad.sign()
             torch.testing.assert_close(change[name][clear], expected[clear], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 12), (2, 12, 8)])
+def test_each_singular_value_goes_through_the_polynomial_and_the_vectors_stay(shape):
+    torch.manual_seed(2)
+    matrices = torch.randn(shape, dtype=torch.float64)
+    left, values, right = torch.linalg.svd(matrices, full_matrices=False)
+    values = values / values.pow(2).sum(-1, keepdim=True).sqrt()
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    torch.testing.assert_close(orthogonal(matrices), left @ values.diag_embed() @ right)
+
+
+@pytest.mark.parametrize("bf16", [True, False])
+def test_muon_steps_as_torch_does(bf16, monkeypatch):
+    """torch's turns matrix after matrix, in bfloat16: equal within its rounding."""
+    monkeypatch.setattr(muon, "wants_bf16", lambda *_: bf16)
+    torch.manual_seed(3)
+    shapes = [(8, 8), (8, 16), (8, 8), (16, 8), (4, 32)]
+    ours = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+    theirs = [nn.Parameter(matrix.detach().clone()) for matrix in ours]
+    options = {"lr": 0.05, "weight_decay": 0.1}
+    optimizers = [
+        Muon(ours, **options),
+        torch.optim.Muon(theirs, **options, adjust_lr_fn="match_rms_adamw"),
+    ]
+    for step in range(4):
+        for own, other in zip(ours[step % 2 :], theirs[step % 2 :], strict=True):
+            own.grad = torch.randn_like(own)  # the first one has none every other time
+            other.grad = own.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    for own, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(own, other, atol=5e-3, rtol=0)
+    optimizers[0].load_state_dict(optimizers[1].state_dict())  # a run of before goes on
+
+
+def test_a_gradient_of_zeros_moves_nothing():
+    matrix = nn.Parameter(torch.ones(4, 4))
+    matrix.grad = torch.zeros(4, 4)
+    Muon([matrix], lr=0.1).step()
+    assert torch.equal(matrix, torch.ones(4, 4))
 
 
 def test_without_muon_one_optimizer_has_all_parameters():

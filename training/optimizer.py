@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import Parameter
 
+from training.muon import Muon
+
 
 def optimizer_of(
     settings: Mapping[str, Any], model: nn.Module, muon: float | None = None
@@ -32,16 +34,13 @@ def optimizer_of(
         raise ValueError(f"training.optimizer: {error}") from error
     if not matrices:
         return optimizer
-    # its steps are scaled to the size of Adam's, so that rates and weight decay are alike
-    scaled = {"adjust_lr_fn": "match_rms_adamw", "weight_decay": options.get("weight_decay", 0.0)}
-    return Together(optimizer, torch.optim.Muon(matrices, lr=muon, **scaled))
+    return Together(optimizer, Muon(matrices, muon, options.get("weight_decay", 0.0)))
 
 
 def hidden_matrices(model: nn.Module) -> list[Parameter]:
     """The matrices between embeddings and output layer, which have no row for each word.
 
-    Muon's update has singular values of about 1 (Jordan et al. 2024, kellerjordan.github.io/posts
-    /muon), which is meant for matrices that turn one vector into another.
+    Muon's step has singular values of about 1, which is meant for those.
     """
     words = {m.num_embeddings for m in model.modules() if isinstance(m, nn.Embedding)}
     return [p for p in model.parameters() if p.dim() == 2 and p.size(0) not in {1, *words}]
