@@ -8,6 +8,7 @@ same command goes on where it stopped. The recipes are in configs/experiment/.
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -72,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ValueError(f"{stray!r} is not of the form key=value, as overrides of train.py are")
     plan = PLANS[options.experiment]
     jobs = list(_jobs(options, plan))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     _run(jobs, options.jobs)
     module, *rest = plan.show
     results = ["--results", str(options.results)] if options.results else []
@@ -99,6 +101,8 @@ class Job:
 
     def __init__(self, folder: Path, train: list[str], evaluate: dict[str, list[str]]) -> None:
         self.folder, self.train, self.evaluate = folder, train, evaluate
+        self.running: subprocess.Popen | None = None
+        self.stopped = False
 
     def run(self) -> None:
         """Trains, or goes on; evaluates what has changed. ValueError with what a command said."""
@@ -109,16 +113,22 @@ class Job:
             if not scores.is_file() or scores.stat().st_mtime < trained:
                 self._call(["evaluate.py", f"run={self.folder}", f"split={split}", *overrides])
 
+    def stop(self) -> None:
+        """Ends what is running: a training saves what it has first."""
+        self.stopped = True
+        if self.running:
+            self.running.terminate()
+
     def _call(self, arguments: list[str]) -> None:
-        called = subprocess.run(
-            [sys.executable, str(ROOT / arguments[0]), *arguments[1:]],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if called.returncode:
-            said = called.stderr.strip().splitlines() or [f"status {called.returncode}"]
-            raise ValueError(f"python {' '.join(arguments)}: {said[-1]}")
+        if self.stopped:
+            raise ValueError("stopped")
+        command = [sys.executable, str(ROOT / arguments[0]), *arguments[1:]]
+        hidden = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, **hidden, text=True) as self.running:
+            _, said = self.running.communicate()
+        if self.running.returncode:
+            lines = said.strip().splitlines() or [f"status {self.running.returncode}"]
+            raise ValueError(f"python {' '.join(arguments)}: {lines[-1]}")
 
     @property
     def done(self) -> float:
@@ -160,7 +170,9 @@ def _run(jobs: Sequence[Job], at_once: int) -> None:
                 _tell(jobs, futures, told)
                 time.sleep(POLL)
             _tell(jobs, futures, told)
-        except KeyboardInterrupt:  # the trainings have had it too, and save
+        except KeyboardInterrupt:  # Ctrl-C reaches the trainings by itself, kill does not
+            for job in jobs:
+                job.stop()
             pool.shutdown(cancel_futures=True)
             fail("interrupted; the same command goes on", status=130)
     failed = [str(future.exception()) for future in futures if future.exception()]

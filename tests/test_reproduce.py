@@ -1,14 +1,16 @@
 """An experiment is reproduced by one command, which goes on where it was interrupted."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import toy
 from test_plot_scripts import failure
-from trainings import TINY
+from trainings import TINY, corpus
 
 from cli import check_overrides, scaled
 from scripts import reproduce
@@ -31,6 +33,22 @@ def ended(arguments: list[str]) -> int:
     return end.value.code
 
 
+class Ended:
+    """A command that has ended, with its status and what it said."""
+
+    def __init__(self, returncode: int = 0, said: str = "") -> None:
+        self.returncode, self.said = returncode, said
+
+    def __enter__(self) -> "Ended":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def communicate(self) -> tuple[None, str]:
+        return None, self.said
+
+
 def test_models_are_trained_evaluated_and_compared(monkeypatch, tmp_path, capfd) -> None:
     pairs = toy.pairs(100)
     files = toy.write(tmp_path, train=pairs[:60], dev=pairs[60:80], test=pairs[80:])
@@ -51,26 +69,27 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     """The commands that are called; they leave the files that the real ones leave."""
     called: list[list[str]] = []
 
-    def call(arguments: list[str], **_: object) -> subprocess.CompletedProcess:
+    def call(arguments: list[str], **_: object) -> Ended:
         arguments = [Path(arguments[1]).name, *arguments[2:]]
         called.append(arguments)
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         if given.get("name", "").endswith("bad"):
-            return subprocess.CompletedProcess(arguments, 1, "", "some lines\nerror: the reason")
+            return Ended(1, "some lines\nerror: the reason")
         if arguments[0] == "train.py":
             file = tmp_path / f"runs/files/{given['model']}/{given['name']}/checkpoints/best.pt"
         elif arguments[0] == "evaluate.py":
             file = tmp_path / given["run"] / "evaluation" / given["split"] / "scores.json"
         else:
-            return subprocess.CompletedProcess(arguments, 0)
+            return Ended()
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or arguments[0] == "evaluate.py":
             file.touch()
-        return subprocess.CompletedProcess(arguments, 0, "", "")
+        return Ended()
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(reproduce, "POLL", 0.01)
     monkeypatch.setattr(reproduce.subprocess, "run", call)
+    monkeypatch.setattr(reproduce.subprocess, "Popen", call)
     return called
 
 
@@ -114,6 +133,24 @@ def test_a_model_that_cannot_be_trained_is_told_and_the_others_go_on(
     ]
     assert [line[-8:] for line in told] == ["(1 of 2)", "(2 of 2)"]
     assert not any("plot_bleu_by_length" in part for call in calls for part in call)
+
+
+def test_a_kill_lets_the_trainings_save_and_end(tmp_path: Path) -> None:
+    settings = [*corpus(tmp_path), *TINY, "training.max_steps=100000", "training.patience=null"]
+    run = tmp_path / "runs/files/rnn/bottleneck-all"
+    program = [sys.executable, "-m", "scripts.reproduce", "bottleneck", "--jobs", "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    piped = {"stderr": subprocess.PIPE, "text": True, "cwd": tmp_path, "env": environment}
+    with subprocess.Popen([*program, "data=files", *settings], **piped) as process:
+        deadline = time.monotonic() + 120
+        while not (run / "checkpoints/last.pt").is_file():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "error: interrupted; the same command goes on"
+    assert "stopped and saved" in (run / "train.log").read_text("utf-8")
 
 
 def test_progress_is_the_share_of_updates_that_have_been_measured(tmp_path: Path) -> None:
