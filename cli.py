@@ -156,7 +156,7 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
                 _check_key(override, defaults)
             fixed = [o.input_line for o in parsed if not o.is_sweep_override()]
             config = _plain(compose(config_name, fixed))
-        values, kinds = _flat(config), _flat(defaults)
+        values, kinds = flat(config), flat(defaults)
         for key in (o.key_or_group for o in parsed):  # first, to name what was given
             check_types({key: values[key]} if key in values else {}, kinds)
         check_types(config, defaults)
@@ -208,7 +208,7 @@ def _plain(config: DictConfig) -> dict:
 
 
 def _check_key(override: Override, defaults: dict) -> None:
-    key, known = override.key_or_group, _flat(defaults)
+    key, known = override.key_or_group, flat(defaults)
     ours = not key.startswith("hydra") and not override.is_add() and not override.is_force_add()
     if override.is_delete():
         fail(f"~{key}: no key can be left out; give it another value")
@@ -268,14 +268,14 @@ _KINDS = {
 }
 
 
-def _flat(node: dict, prefix: str = "") -> dict:
+def flat(node: dict, prefix: str = "") -> dict:
     """The settings, and the groups of them, by their dotted names."""
-    flat = {}
+    names = {}
     for name, value in node.items():
-        flat[f"{prefix}{name}"] = value
+        names[f"{prefix}{name}"] = value
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-    return flat
+            names |= flat(value, f"{prefix}{name}.")
+    return names
 
 
 def _nearest(name: str, names: list[str]) -> str:

@@ -3,8 +3,10 @@
 python -m scripts.compare_seeds RUN RUN ... [--splits test,test_2017_flickr] [--results FILE.json]
 
 Runs that differ in nothing but their seed and name are one row. What their commands had and not all
-others' is its settings, so that an ablation is a table. Each must have been evaluated (python
-evaluate.py run=RUN split=SPLIT); evaluated with moses=true it has that BLEU as well.
+others' is its settings, so that an ablation is a table; where that is the same, the keys that
+differ (an experiment's own settings may have changed between two trainings). Each must have been
+evaluated (python evaluate.py run=RUN split=SPLIT); evaluated with moses=true it has that BLEU as
+well.
 """
 
 import argparse
@@ -14,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli import command
+from cli import command, flat
 from decoding.results import write_results
 from decoding.run import Run
 from evaluation.tables import text_table
@@ -75,10 +77,9 @@ def _table(
     """One row for the runs that differ in seed and name alone."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        same = {key: value for key, value in run.config.items() if key not in ("seed", "name")}
-        groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
+        groups.setdefault(json.dumps(_same(run), sort_keys=True), []).append(run)
     shown = {metric: name for metric, name in METRICS.items() if any(metric in r for r in records)}
-    settings = _settings(runs)
+    settings = _settings([members[0] for members in groups.values()])
     labels = ["model", "settings"] if any(settings.values()) else ["model"]
     header = [*labels, "parameters", "seeds", "minutes"]
     header += [f"{name}, {split}" for name in shown.values() for split in splits]
@@ -102,15 +103,33 @@ def _table(
     return header, rows
 
 
+def _same(run: Run) -> dict[str, Any]:
+    """The settings in which the runs of a row do not differ, by their dotted names."""
+    apart = ("chosen", "seed", "name", "resume")
+    settings = flat({key: value for key, value in run.config.items() if key not in apart})
+    return settings | {"chosen.model": run.config["chosen"]["model"]}
+
+
 def _settings(runs: Sequence[Run]) -> dict[str, str]:
-    """By a run's name, the overrides of its command that not all others have too."""
+    """By the name of each row's first run, what sets it apart from the others."""
     given = {
         run.name: [o for o in run.overrides if o.split("=")[0] not in NOT_SETTINGS] for run in runs
     }
-    return {
-        name: " ".join(o for o in own if any(o not in other for other in given.values()))
-        for name, own in given.items()
+    own = {
+        name: " ".join(o for o in some if any(o not in other for other in given.values()))
+        for name, some in given.items()
     }
+    labels = {run.name: (run.config["chosen"]["model"], own[run.name]) for run in runs}
+    for run in runs:
+        settings = _same(run)
+        others = [_same(r) for r in runs if r is not run and labels[r.name] == labels[run.name]]
+        keys = [
+            f"{key}={'null' if value is None else value}"
+            for key, value in settings.items()
+            if not isinstance(value, dict) and any(value != other.get(key) for other in others)
+        ]
+        own[run.name] = " ".join([*([own[run.name]] if own[run.name] else []), *keys])
+    return own
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -130,6 +130,20 @@ def test_an_ablation_is_a_table_of_what_was_changed(tmp_path: Path, capsys) -> N
     assert [(row[1], row[-1]) for row in rows[2:]] == [("", "3.0"), ("training.dropout=0.1", "1.0")]
 
 
+def test_rows_whose_commands_were_alike_show_the_keys_that_differ(tmp_path: Path, capsys) -> None:
+    runs = [
+        seeded(tmp_path / name, 1, {"dev": 1.0}, settings={"dropout": dropout})
+        for name, dropout in (("a", 0.3), ("b", 0.1), ("c", 0.1))
+    ]
+    compare_seeds.main([*map(str, runs), "--splits", "dev"])
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert [(row[1], row[3]) for row in rows[2:]] == [
+        ("model.dropout=0.3", "1"),
+        ("model.dropout=0.1", "1, 1"),
+    ]
+
+
 def test_a_run_that_is_not_evaluated_says_how_to(tmp_path: Path, capsys) -> None:
     run = seeded(tmp_path / "a", 1, {"test": 1.0})
     message = failure(compare_seeds.main, [run, "--splits", "test,dev"], capsys)
