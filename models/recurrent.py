@@ -8,7 +8,23 @@ from models.seq2seq import require
 
 Hidden = tuple[Tensor, ...]  # (h,) of a GRU or (h, cell) of an LSTM
 
-UNITS = {"gru": nn.GRU, "lstm": nn.LSTM}
+BF16_LSTM = bool(torch.cpu.get_capabilities().get("avx512_bw"))  # as oneDNN asks
+
+
+class LSTM(nn.LSTM):
+    """torch's; under autocast in float32 on a processor that cannot compute it in bfloat16."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, hidden: Hidden | None = None
+    ) -> tuple[Tensor, Hidden]:
+        if BF16_LSTM or x.device.type != "cpu":
+            return super().forward(x, hidden)
+        with torch.autocast("cpu", enabled=False):
+            before = None if hidden is None else tuple(part.float() for part in hidden)
+            return super().forward(x.float(), before)
+
+
+UNITS = {"gru": nn.GRU, "lstm": LSTM}
 
 
 def recurrent_layers(cell: str, inputs: int, hidden: int, layers: int, dropout: float) -> nn.Module:
