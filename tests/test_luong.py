@@ -7,7 +7,7 @@ import torch
 from architectures import VOCABULARY, config, small
 from torch import Tensor, nn
 
-from models import checkpoint, recurrent
+from models import checkpoint
 from models.luong import Luong
 
 BOTH_WAYS = pytest.mark.parametrize("input_feeding", [False, True], ids=["plain", "fed"])
@@ -159,20 +159,3 @@ def test_dot_is_refused_where_the_sizes_differ() -> None:
 def test_what_it_cannot_be_is_refused_in_words(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checkpoint.build(config("luong", **options), 9, 9)
-
-
-def test_where_the_processor_has_no_lstm_in_bfloat16_it_is_in_float32(monkeypatch) -> None:
-    monkeypatch.setattr(recurrent, "BF16_LSTM", False)
-    torch.manual_seed(4)
-    layers = recurrent.recurrent_layers("lstm", 6, 8, 2, 0.0)
-    x, hidden = torch.randn(3, 5, 6), (torch.randn(2, 3, 8), torch.randn(2, 3, 8))
-    found = []
-    for enabled in (False, True):
-        layers.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            outputs, (h, c) = layers(x, hidden)
-        outputs.sum().backward()
-        found.append([outputs, h, c, *(p.grad for p in layers.parameters())])
-    for plain, under_autocast in zip(*found, strict=True):
-        assert torch.equal(plain, under_autocast)
-    layers(x.bfloat16())  # of what another layer gave in bfloat16

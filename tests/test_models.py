@@ -9,7 +9,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from torch import nn
 
-from models import checkpoint
+from models import checkpoint, recurrent
 from models.attention import MultiHeadAttention, sinusoids
 from models.seq2seq import ALIGNMENT, Seq2Seq, masked_softmax
 
@@ -242,6 +242,23 @@ def test_bahdanau_s_gates_are_those_of_torch_s_own_cells() -> None:
             ours = model._step(torch.cat([i, f, o, g], -1), torch.cat([j, k, q, p], -1), hidden)
             for a, b in zip(ours, reference(x, hidden), strict=True):
                 close(a, b)
+
+
+def test_where_the_processor_has_no_lstm_in_bfloat16_it_is_in_float32(monkeypatch) -> None:
+    monkeypatch.setattr(recurrent, "BF16_LSTM", False)
+    torch.manual_seed(4)
+    layers = recurrent.recurrent_layers("lstm", 6, 8, 2, 0.0)
+    x, hidden = torch.randn(3, 5, 6), (torch.randn(2, 3, 8), torch.randn(2, 3, 8))
+    found = []
+    for enabled in (False, True):
+        layers.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            outputs, (h, c) = layers(x, hidden)
+        outputs.sum().backward()
+        found.append([outputs, h, c, *(p.grad for p in layers.parameters())])
+    for plain, under_autocast in zip(*found, strict=True):
+        assert torch.equal(plain, under_autocast)
+    layers(x.bfloat16())  # of what another layer gave in bfloat16
 
 
 def test_multi_head_attention_equals_torch_s_own() -> None:

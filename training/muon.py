@@ -65,8 +65,8 @@ class Muon(torch.optim.Optimizer):
 def orthogonal(matrices: Tensor) -> Tensor:
     """For U S V^T of each (count, rows, columns), about U V^T: Newton and Schulz's iteration.
 
-    A round takes each singular value s to a s + b s^3 + c s^5; five take those from 0.01 to 1 to
-    0.7 to 1.2.
+    A round takes each singular value s to a s + b s^3 + c s^5; five take all from 0.01 to
+    1 to between 0.68 and 1.14.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.size(1) > matrices.size(2)
