@@ -1,7 +1,10 @@
 """On what a model computes: the device, the threads, the numbers' precision."""
 
+import logging
+
 import torch
 
+log = logging.getLogger(__name__)
 MAX_THREADS = 1_024
 
 
@@ -26,11 +29,22 @@ def use_threads(threads: int | None) -> None:
 
 
 def wants_bf16(precision: str, device: torch.device) -> bool:
-    """Whether matrix products run in bfloat16; auto: where the hardware has units for it."""
+    """Whether matrix products run in bfloat16; auto: where the hardware has units for it.
+
+    A warning says where bf16 was asked for and there are none. ValueError for any other precision.
+    """
     if precision not in ("auto", "fp32", "bf16"):
         raise ValueError(f"precision must be auto, fp32 or bf16, not {precision!r}")
-    if precision != "auto":
-        return precision == "bf16"
+    if precision == "fp32":
+        return False
+    units = has_bf16_units(device)
+    if precision == "bf16" and not units:
+        log.warning("precision=bf16: the %s has no units for it and emulates them slowly", device)
+    return units or precision == "bf16"
+
+
+def has_bf16_units(device: torch.device) -> bool:
+    """Whether the processor or the GPU multiplies in bfloat16 itself."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     able = torch.cpu.get_capabilities()

@@ -21,6 +21,7 @@ import yaml
 from tqdm import tqdm
 
 from cli import command, fail
+from training.signals import STOPPING
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = Path("runs")
@@ -73,12 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ValueError(f"{stray!r} is not of the form key=value, as overrides of train.py are")
     plan = PLANS[options.experiment]
     jobs = list(_jobs(options, plan))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, _interrupt)
     _run(jobs, options.jobs)
     module, *rest = plan.show
     results = ["--results", str(options.results)] if options.results else []
     shown = [sys.executable, "-m", module, *(str(job.folder) for job in jobs), *rest, *results]
     sys.exit(subprocess.run(shown, check=False).returncode)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,11 +177,11 @@ def _run(jobs: Sequence[Job], at_once: int) -> None:
                 _tell(jobs, futures, told)
                 time.sleep(POLL)
             _tell(jobs, futures, told)
-        except KeyboardInterrupt:  # Ctrl-C reaches the trainings by itself, kill does not
+        except KeyboardInterrupt as asked:  # Ctrl-C reaches the trainings by itself, kill does not
             for job in jobs:
                 job.stop()
             pool.shutdown(cancel_futures=True)
-            fail("interrupted; the same command goes on", status=130)
+            fail("interrupted; the same command goes on", status=128 + asked.args[0])
     failed = [str(future.exception()) for future in futures if future.exception()]
     if failed:
         raise ValueError(f"{'; '.join(failed)} (the same command goes on with the rest)")

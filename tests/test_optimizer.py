@@ -63,7 +63,7 @@ def test_each_singular_value_goes_through_the_polynomial_and_the_vectors_stay(sh
 @pytest.mark.parametrize("bf16", [True, False])
 def test_muon_steps_as_torch_does(bf16, monkeypatch):
     """torch's turns matrix after matrix, in bfloat16: equal within its rounding."""
-    monkeypatch.setattr(muon, "wants_bf16", lambda *_: bf16)
+    monkeypatch.setattr(muon, "has_bf16_units", lambda *_: bf16)
     torch.manual_seed(3)
     shapes = [(8, 8), (8, 16), (8, 8), (16, 8), (4, 32)]
     ours = [nn.Parameter(torch.randn(shape)) for shape in shapes]

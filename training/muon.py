@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from decoding.device import wants_bf16
+from decoding.device import has_bf16_units
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # Jordan et al.: singular values of about 1 after 5 rounds
 ROUNDS = 5
@@ -54,7 +54,7 @@ class Muon(torch.optim.Optimizer):
                 state["momentum_buffer"] = torch.zeros_like(matrix)
             average = state["momentum_buffer"].lerp_(matrix.grad, 1 - momentum)
             directions.append(matrix.grad.lerp(average, momentum))  # Nesterov's look ahead
-        bf16 = wants_bf16("auto", matrices[0].device)
+        bf16 = has_bf16_units(matrices[0].device)
         steps = orthogonal(torch.stack(directions).to(torch.bfloat16 if bf16 else torch.float32))
         size = 0.2 * max(matrices[0].shape) ** 0.5
         for matrix, step in zip(matrices, steps, strict=True):
