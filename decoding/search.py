@@ -55,8 +55,9 @@ def beam_search(
 
     src, src_mask: (batch, src_len); max_len: (batch,) the most target tokens, EOS counted.
     A sentence is done when beam_size hypotheses have ended among its beam_size best continuations
-    and no prefix that goes on would score higher than the best of them by ending where it is; or at
-    its limit. Those cut off by the limit are returned only where none has ended.
+    and no prefix that goes on would score higher than the best of them by ending where it is, were
+    its EOS certain; or at its limit. A beam of one ends with its first EOS, as greedy search does.
+    Those cut off by the limit are returned only where none has ended.
     """
     batch = src.size(0)
     limits = max_len.tolist()
@@ -130,11 +131,15 @@ class _Beams:
             )
 
     def complete(self, sentence: int, log_prob: float, length: int) -> bool:
-        """Whether a sentence needs no more search; log_prob: of the best prefix that goes on."""
+        """Whether a sentence needs no more search.
+
+        log_prob: of the best prefix that goes on, of `length` tokens, to which EOS would be added.
+        """
         ended = self.ended[sentence]
-        return len(ended) >= self.beam_size and (
-            log_prob / length_penalty_of(length, self.alpha) <= max(h.score for h in ended)
-        )
+        if self.beam_size == 1:
+            return bool(ended)
+        at_most = log_prob / length_penalty_of(length + 1, self.alpha)
+        return len(ended) >= self.beam_size and at_most <= max(h.score for h in ended)
 
     def cap(self, sentence: int, prefixes: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
         """Takes what the limit has cut off; prefixes: (beam_size, length)."""

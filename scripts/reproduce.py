@@ -21,7 +21,6 @@ import yaml
 from tqdm import tqdm
 
 from cli import command, fail
-from training.signals import STOPPING
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = Path("runs")
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ValueError(f"{stray!r} is not of the form key=value, as overrides of train.py are")
     plan = PLANS[options.experiment]
     jobs = list(_jobs(options, plan))
-    for number in STOPPING:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _interrupt)
     _run(jobs, options.jobs)

@@ -70,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.json:
         options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
     if options.results:
-        write_results(options.results, header, rows, records, runs)
+        used = [*runs, Run(options.reverse)] if options.reverse else runs
+        write_results(options.results, header, rows, records, used)
     print(text_table(header, rows))
     print("\n".join(notes(runs, supplied, records, options)))
 

@@ -42,8 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     capped = unknown = done = 0
     for chunk in _chunks(_lines(sys.stdin.buffer)):
         for found in translator.alternatives(chunk, search, first_line=done + 1):
-            for translation in found[: options.n_best]:
-                print(_line(translation, options.n_best > 1))
+            lines = [_line(t, options.n_best > 1) for t in found[: options.n_best]]
+            missing = options.n_best - len(lines)
+            print("\n".join([*lines, *["-inf\t"] * missing]))
             capped += found[0].length_capped
             unknown += found[0].unknown_tokens
         done += len(chunk)
@@ -69,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
     parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
     parser.add_argument(
-        "--n-best", type=int, default=1, metavar="N", help="N lines each: score, tab, translation"
+        "--n-best",
+        type=int,
+        default=1,
+        metavar="N",
+        help="N lines each: score, tab, translation; -inf and nothing where fewer were found",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(

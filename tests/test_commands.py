@@ -235,6 +235,10 @@ def test_alternatives_do_not_change_the_best(run: Path, monkeypatch, capsys) -> 
         call("scripts.translate", str(run), "--beam-size", "4", *options)
         outputs.append(capsys.readouterr().out.splitlines())
     assert [line.split("\t")[1] for line in outputs[1][::3]] == outputs[0]
+    feed(monkeypatch, b"the bird\n\nthe bird\n")
+    call("scripts.translate", str(run), "--beam-size", "4", "--n-best", "3")
+    best = outputs[1][3:]
+    assert capsys.readouterr().out.splitlines() == [*best, "0.0000\t", "-inf\t", "-inf\t", *best]
     feed(monkeypatch, b"x\n")
     message = fails(capsys, "scripts.translate", str(run), "--n-best", "9", "--beam-size", "2")
     assert message.startswith("error: --n-best 9 needs --beam-size 9")
@@ -330,7 +334,10 @@ def test_a_model_of_the_other_direction_is_trained_evaluated_and_symmetrised(
     }
     (workplace / "gold.jsonl").write_text(json.dumps(sentence) + "\n", encoding="utf-8")
     options = ("--gold", "gold.jsonl", "--method", "balanced", "--json", "aer.json")
-    call("scripts.score_alignments", str(run), "--reverse", str(back), *options)
+    kept = ("--results", "kept.json")
+    call("scripts.score_alignments", str(run), "--reverse", str(back), *options, *kept)
+    origin = json.loads((workplace / "kept.json").read_text(encoding="utf-8"))["runs"]
+    assert [used["run"] for used in origin] == [Run(run).name, Run(back).name]
     records = json.loads((workplace / "aer.json").read_text(encoding="utf-8"))
     sizes = [record["links"] for record in records]
     assert sizes[2] <= sizes[4] <= sizes[3]  # intersection, grown, union

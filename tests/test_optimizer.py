@@ -119,6 +119,19 @@ def test_every_parameter_has_one_optimizer_and_words_have_adam(name):
         assert not {601, 701} & set(parameter.shape), names[parameter]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_vocabulary_as_large_as_a_layer_takes_nothing_from_muon(name):
+    def hidden(vocabulary: int) -> list[str]:
+        model = checkpoints.build(config(name), vocabulary, vocabulary)
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        return [names[matrix] for matrix in hidden_matrices(model)]
+
+    expected, sizes = hidden(601), (12, 16, 24, 32, 48, 64)  # rows of what is of no word
+    model = checkpoints.build(config(name), 601, 601)
+    assert {matrix.size(0) for matrix in hidden_matrices(model)} <= set(sizes)
+    assert all(hidden(size) == expected for size in sizes)
+
+
 def test_the_state_comes_back_and_that_of_another_kind_is_refused():
     model = Model()
     together = optimizer_of(ADAMW, model, 0.02)

@@ -162,6 +162,20 @@ def test_no_search_ends_while_a_better_translation_is_in_the_beam() -> None:
     assert [math.exp(h.log_prob) for h in found] == pytest.approx([0.405, 0.3])
 
 
+def test_a_prefix_may_still_win_by_the_length_that_its_end_adds() -> None:
+    a, b, c = 4, 5, 6
+    model = Table(
+        {BOS: {a: 0.5, EOS: 0.26, b: 0.24}, a: {c: 0.46, a: 0.27, b: 0.27}}
+        | {b: {EOS: 1.0}, c: {EOS: 1.0}, EOS: {EOS: 1.0}}
+    )
+    # after two steps the nothing (0.26) and b (0.24) have ended; a c (0.23) will have three tokens
+    found = search(model, torch.tensor([[a, EOS]]), beam_size=2, max_len=9, alpha=1.0)[0]
+    assert [h.tokens for h in found] == [[a, c], [b]]
+    assert [h.score for h in found] == pytest.approx(
+        [math.log(0.23) / (8 / 6), math.log(0.24) / (7 / 6)]
+    )
+
+
 @every_architecture
 def test_a_beam_finds_what_one_of_python_lists_finds(name: str) -> None:
     for seed in range(2):

@@ -195,6 +195,23 @@ def test_patience_stops_after_so_many_validations_without_a_better_one(tmp_path:
     assert again.fit().step == 16
 
 
+def test_a_training_that_patience_has_ended_goes_on_with_more_of_it(tmp_path: Path) -> None:
+    worse = {"validate": lambda step: Scores(1, -step), "max_steps": 40}
+    trainer(tmp_path / "whole", **worse, patience=5).fit()
+    trainer(tmp_path / "ended", **worse, patience=3).fit()
+    last = checkpoints.load(tmp_path / "ended" / "checkpoints" / "last.pt")
+    for patience, end in ((2, 16), (5, 24), (None, 40)):
+        again = trainer(tmp_path / "ended", **worse, patience=patience)
+        again.resume(last)
+        assert again.fit().step == end
+        if patience == 5:
+            found, whole = (
+                checkpoints.load(tmp_path / name / "checkpoints" / "last.pt")
+                for name in ("ended", "whole")
+            )
+            assert same(found, whole)
+
+
 def gradients(batches: list, tmp_path: Path, accumulate: int) -> dict[str, torch.Tensor]:
     training = trainer(tmp_path, accumulate=accumulate, clip_norm=math.inf)
     training.model.dropout.p = training.model.output.dropout.p = 0.0

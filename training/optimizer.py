@@ -38,12 +38,15 @@ def optimizer_of(
 
 
 def hidden_matrices(model: nn.Module) -> list[Parameter]:
-    """The matrices between embeddings and output layer, which have no row for each word.
+    """The matrices between embeddings and output layer, which are not of words.
 
     Muon's step has singular values of about 1, which is meant for those.
     """
-    words = {m.num_embeddings for m in model.modules() if isinstance(m, nn.Embedding)}
-    return [p for p in model.parameters() if p.dim() == 2 and p.size(0) not in {1, *words}]
+    words = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    *_, output = (m for m in model.modules() if isinstance(m, nn.Linear))  # every model's last one
+    words.add(id(output.weight))
+    matrices = (p for p in model.parameters() if p.dim() == 2 and p.size(0) > 1)
+    return [matrix for matrix in matrices if id(matrix) not in words]
 
 
 class Together:

@@ -204,10 +204,7 @@ class Trainer:
             progress.without_improvement = 0
         else:
             progress.without_improvement += 1
-            patience = self.patience
-            progress.stopped_early = patience is not None and (
-                progress.without_improvement >= patience
-            )
+        progress.stopped_early = self._out_of_patience()
         measured = ", ".join(f"{name} {value:.2f}" for name, value in scores._asdict().items())
         log.info("step %d: %s%s", progress.step, measured, " (best so far)" if improved else "")
         if progress.stopped_early:
@@ -219,6 +216,9 @@ class Trainer:
             self.save("best")
         self._keep()
         self.save("last")  # when it is there, so is all the rest
+
+    def _out_of_patience(self) -> bool:
+        return self.patience is not None and self.progress.without_improvement >= self.patience
 
     def _keep(self) -> None:
         """Keeps the checkpoints of the latest validations as step_N.pt, to be averaged."""
@@ -259,9 +259,10 @@ class Trainer:
             torch.set_rng_state(content["random"]["cpu"])
             if "cuda" in content["random"] and self.device.type == "cuda":
                 torch.cuda.set_rng_state(content["random"]["cuda"], self.device)
-            self.progress = Progress(**content["progress"])
+            self.progress = progress = Progress(**content["progress"])
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise ValueError(f"last.pt does not fit this run's settings: {error}") from error
+        progress.stopped_early = self._out_of_patience()  # which may be another than it was
 
 
 class _Clock:
