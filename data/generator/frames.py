@@ -102,6 +102,8 @@ class Frame:
         tenses = [instead.get(tense, tense) for tense in EVENTS[mode]]
         if self.once and mode == NOW:
             tenses = [PERFECT if tense == PRESENT else tense for tense in tenses]
+        if self.verb.en == self.verb.en_past and mode == NOW:  # "they read": lisent, or ont lu?
+            tenses = [PROGRESSIVE if tense == PRESENT else tense for tense in tenses]
         return tenses
 
     @property

@@ -28,6 +28,7 @@ UNIVERSAL = (determiner_index("every"), determiner_index("all"))
 NEGATED = {"a": "a_not", "some": "any", "every": "the", "several": "the", "many": "the"}
 NEGATED["all"] = "the"
 DEFINITE = NEGATED | {"a": "a", "some": "the"}
+LIKED = DEFINITE | {"a": "the"}  # on n'aime pas LA poésie
 
 
 def pronoun_for(item: Item, subject: bool) -> str:
@@ -58,9 +59,10 @@ class Phrases:
         self.people = self.nouns.select("human")
         self.universal = False  # whether the last noun phrase had "every" or "all the"
         self.last: Item | None = None  # its last noun, which a relative clause is about
-        # What determiners become in a negated object, and in one under a negated verb.
+        # What determiners become in an object that is negated, under a negated verb, or not liked.
         self.negated = [determiner_index(NEGATED.get(kind, kind)) for kind in DETERMINERS]
         self.definite = [determiner_index(DEFINITE.get(kind, kind)) for kind in DETERMINERS]
+        self.liked = [determiner_index(LIKED.get(kind, kind)) for kind in DETERMINERS]
 
     def noun(
         self,

@@ -100,6 +100,7 @@ class Predicates(Phrases):
                         polarity = AFFIRMATIVE
                     else:
                         changed = self.negated if kind in "TD" else self.definite
+                        changed = self.liked if frame.liking else changed
                         lasting = True
                 if polarity in TIMELESS:
                     after = PERFECT

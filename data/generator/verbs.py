@@ -36,6 +36,7 @@ CLITICS = {  # English object pronoun -> French clitic, gender and number for th
     "us": ("nous", 2),
     "you": ("vous", 0),
 }
+SEPARABLE = ("away", "up")  # particles that come after a pronoun
 REFLEXIVE = ("se", "se", "se", "se", "me", "nous", "vous")
 INVERTED = ("il", "elle", "ils", "elles", "je", "nous", "vous")
 
@@ -144,13 +145,19 @@ def verb_words(
     en = before + middle + after
     first = tuple(range(len(before)))
     main = tuple(range(len(before) + len(middle), len(en)))
-    finite, compound = french_finite(verb, tense, feature, state)
-    links = (first or main) if compound else first + main
-    pronouns: Words = [(REFLEXIVE[feature], main)] if verb.pronominal else []
+    pronouns: Words = []
     if clitic:
         form, agreement = CLITICS[clitic]
-        pronouns.append((form, (len(en),)))
-        en = [*en, plain_english(clitic)]
+        place = len(en)
+        if verb.particle in SEPARABLE:  # "threw it away", but "listened to it"
+            place -= 1
+            main = (*main[:-1], place + 1)
+        pronouns = [(form, (place,))]
+        en = [*en[:place], plain_english(clitic), *en[place:]]
+    if verb.pronominal:
+        pronouns.insert(0, (REFLEXIVE[feature], main))
+    finite, compound = french_finite(verb, tense, feature, state)
+    links = (first or main) if compound else first + main
     mid = (0,) if en[0] == "cannot" else tuple(range(len(before), len(before) + len(middle)))
     if polarity in (NOTHING, NOBODY):
         mid = (len(en),)
