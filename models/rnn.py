@@ -6,7 +6,7 @@ encoder's last state; the decoder sees c at every step, and nothing else of the 
 
 What departs from the paper: the reset gate acts on U h rather than on h (the form that fused GRU
 implementations share); an LSTM, several layers and a source read backwards (Sutskever et al. 2014)
-are options; c is the state itself, without the extra layer of eq. (4)'s appendix.
+are options; c is the state itself, without the layer tanh(V h) of appendix A.1.1.
 """
 
 from dataclasses import dataclass

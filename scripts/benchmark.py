@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     for option in ("threads", "width", "vocabulary", "batch-tokens"):
         key = SHORT[option.replace("-", "_")]
         parser.add_argument(f"--{option}", type=int, metavar="N", help=f"the same as {key}=N")
-    parser.add_argument("--batches", default="1,64", help="sentences translated at once (1,64)")
+    parser.add_argument("--batches", default="1,64", help="sentences at once, at most (1,64)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from itertools import accumulate, chain, product, repeat
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -142,8 +142,15 @@ def test_operations_are_grouped_by_what_they_are_for(operation: str, kind: str) 
     assert cost.kind_of(operation) == kind
 
 
-def test_the_peak_is_no_slower_than_a_product() -> None:
-    assert cost.peak_flops(CPU, torch.float32, seconds=0.01) > 1e8
+def test_the_peak_is_the_fastest_product_of_the_largest_matrices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = chain(
+        [0.0, 0.5, 0.5, 1.0, 0.5, 0.25, 0.25], repeat(0.5)
+    )  # the second product takes 0.25 s
+    monkeypatch.setattr(cost.time, "perf_counter", accumulate(steps).__next__)
+    monkeypatch.setitem(cost.KERNEL_SIZES, "cpu", (64,))
+    assert cost.peak_flops(CPU, torch.float32, seconds=3.0) == 2 * 64**3 / 0.25
 
 
 def test_peak_memory_is_not_that_of_the_parent_process() -> None:
@@ -200,6 +207,7 @@ def test_a_measurement_has_a_process_of_its_own(
     benchmark.main(options(text, *more))
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rnn")]
     assert len(rows) == 1
+    assert benchmark.in_fresh_process(os.getpid) != os.getpid()
     assert logging.root.manager.disable == before  # silenced there, not here
 
 

@@ -480,9 +480,3 @@ def test_every_job_of_a_sweep_has_its_own_folder_and_log(workplace: Path) -> Non
     assert seeds == {1, 2}
     for folder in folders:
         assert (folder / "train.log").read_text().count("RNN with") == 1
-
-
-def test_long_trainings_leave_no_figure_open(run: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    assert plt.get_fignums() == []

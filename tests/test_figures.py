@@ -1,12 +1,14 @@
 """Figures: every label in its place, what is missing left out, files whole and reproducible."""
 
 import ast
+import gc
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib import image
+from matplotlib.figure import Figure
 
 from evaluation import figures
 from evaluation.figures import PUBLISHED, alignment_figure, bleu_by_length_figure, save
@@ -180,11 +182,17 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_file_and_nothing_else(tm
 
 
 def test_no_figure_is_kept_by_the_library():
-    from matplotlib import pyplot
+    def figures():
+        gc.collect()
+        return sum(type(thing) is Figure for thing in gc.get_objects())
 
+    before = figures()
+    kept = bleu_by_length_figure({"rnn": curve(1, 2, 3, 4)})
+    assert figures() == before + 1
     for _ in range(3):
         bleu_by_length_figure({"rnn": curve(1, 2, 3, 4)})
-    assert pyplot.get_fignums() == []
+    del kept
+    assert figures() == before
 
 
 def test_figures_can_be_drawn_outside_the_main_thread(tmp_path):

@@ -755,7 +755,6 @@ SPELLINGS = {
     "modifier apostrophes": lambda s: s.replace("'", "\u02bc"),
     "marks of order and zero width": lambda s: "\ufeff\u200b" + "\u200d".join(s) + "\u202c\r",
     "controls": lambda s: "\x00" + s.replace("e", "\x07e") + "\x1b",
-    "lone accents of more than thirty": lambda s: unicodedata.normalize("NFD", s),
 }
 
 

@@ -197,8 +197,15 @@ def test_bahdanau_equals_the_equations_written_out() -> None:
     state = model.encode(src, mask)
     h, size = state.annotations[0], 16
     weights = dict(model.named_parameters())
+    both = nn.GRU(12, size, bidirectional=True)  # A.2.1
+    for suffix, layer in (("", model.forwards), ("_reverse", model.backwards)):
+        for name, parameter in layer.named_parameters():
+            getattr(both, name + suffix).copy_(parameter)
+    close(h, both(weights["src_embedding.weight"][src[0]])[0])
+    first, bias = weights["initial.project.weight"], weights["initial.project.bias"]
+    close(state.hidden[0][0], torch.tanh(first @ h[0, size:] + bias))
     w_gates, b_gates = weights["state_to_gates.weight"], weights["state_to_gates.bias"]
-    s, expected = state.hidden[0][0], []
+    s, expected, logits = state.hidden[0][0], [], []
     for y in tgt[0]:
         e = weights["tgt_embedding.weight"][y]
         from_state = w_gates @ s + b_gates
@@ -217,8 +224,14 @@ def test_bahdanau_equals_the_equations_written_out() -> None:
         z = torch.sigmoid(x[size : 2 * size] + from_state[size : 2 * size])
         proposal = torch.tanh(x[2 * size :] + r * from_state[2 * size : 3 * size])
         s = (1 - z) * s + z * proposal
+        t = weights["output.combine.weight"] @ torch.cat([s, e, c]) + weights["output.combine.bias"]
+        t = torch.tensor(
+            [max(pair) for pair in zip(t[::2].tolist(), t[1::2].tolist(), strict=True)]
+        )
+        logits.append(weights["output.W_o.weight"] @ t + weights["output.W_o.bias"])
     decoded = model.decode(tgt, state)
     close(decoded.alignment[0], torch.stack(expected))
+    close(decoded.logits[0], torch.stack(logits))
     close(decoded.state.hidden[0][0], s)
 
 

@@ -110,6 +110,8 @@ def test_the_figure_goes_where_asked_with_published_curves(tmp_path, capsys):
     options = ["--reference", "bahdanau2015", "--output", str(output), "--title", "Bible"]
     plot_bleu_by_length.main([str(run), *options])
     assert "RNNsearch" not in capsys.readouterr().out
+    svg = output.read_text("utf-8")
+    assert svg.count("RNNsearch-50 (published") == 1
     assert output.is_file() and output.with_suffix(".png").is_file()
 
 

@@ -14,6 +14,7 @@ import toy
 
 from data import prepared, tokenizer
 from data.batching import TokenArray, TrainingBatches
+from data.corpus import Pair
 from data.grammar import Grammar
 from data.prepared import prepare, tokens
 from data.sources import Files, Tatoeba
@@ -30,7 +31,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "corpora"
 
 
-def files(folder: Path, pairs: int = 200, **keys: object) -> Files:
+def files(folder: Path, pairs: int = 200, kind: type[Files] = Files, **keys: object) -> Files:
     """Files of so many pairs, with a dev set of their own, and one pair that is blank."""
     rows = toy.pairs(pairs + 20)
     folder.mkdir(exist_ok=True)
@@ -38,7 +39,7 @@ def files(folder: Path, pairs: int = 200, **keys: object) -> Files:
     paths = {f"{split}_{s}": str(folder / f"{split}.{s}") for split in ("train", "dev")
              for s in ("src", "tgt")}  # fmt: skip
     none = dict.fromkeys(("test_src", "test_tgt", "tsv", "source", "max_pairs", "max_train_words"))
-    return Files(**(none | paths | {"dev_share": 0.0, "test_share": 0.0} | keys))
+    return kind(**(none | paths | {"dev_share": 0.0, "test_share": 0.0} | keys))
 
 
 def grammar(**keys: object) -> Grammar:
@@ -76,8 +77,21 @@ def test_what_is_prepared_equals_what_is_loaded(make: Callable, tmp_path: Path) 
         assert found.src.digest == digest_of(train.src) != digest_of(train.tgt)
 
 
-def test_dev_pairs_keep_their_links_and_further_references() -> None:
+class Referenced(Files):
+    """Files of which each pair has a second translation."""
+
+    def read(self, split: str) -> Iterator[Pair]:
+        for pair in super().read(split):
+            yield pair._replace(extra_references=(f"{pair.tgt} !",))
+
+
+def test_dev_pairs_keep_their_links_and_further_references(tmp_path: Path) -> None:
     assert prepare(grammar()).dev.links == grammar().load("dev").links != None  # noqa: E711
+    corpus = files(tmp_path, kind=Referenced)
+    for _ in range(2):  # made, and found
+        dev = prepare(corpus).dev
+        assert dev == corpus.load("dev")
+        assert dev.extra_references == ([f"{tgt} !" for tgt in dev.tgt],)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])

@@ -233,11 +233,12 @@ def test_accumulating_small_batches_equals_one_large_batch(tmp_path: Path) -> No
 
 @every_architecture
 def test_the_loss_is_the_smoothed_mean_over_real_tokens(name: str, tmp_path: Path) -> None:
-    training = trainer(tmp_path, name, label_smoothing=0.2)
+    training = trainer(tmp_path, name, label_smoothing=0.2, clip_norm=math.inf)
     training.model.eval()
+    training.model.train = lambda: None  # no dropout
     src, tgt = arrays()
     batch = collate([src[0], src[1]], [tgt[0], tgt[1]], step=16)  # with much padding
-    expected = 0.0
+    expected, count = torch.zeros(()), int((batch.tgt_out != 0).sum())
     for row in range(2):
         real = batch.tgt_out[row] != 0
         logits = training.model(
@@ -245,8 +246,15 @@ def test_the_loss_is_the_smoothed_mean_over_real_tokens(name: str, tmp_path: Pat
         ).logits[0]
         log_probs = logits.log_softmax(-1)[real]
         hit = log_probs.gather(1, batch.tgt_out[row][real].unsqueeze(1)).sum()
-        expected += -(0.8 * hit + 0.2 * log_probs.mean(-1).sum()).item()
-    assert training._loss(batch).item() == pytest.approx(expected, rel=1e-4)
+        expected = expected - (0.8 * hit + 0.2 * log_probs.mean(-1).sum()) / count
+    parameters = list(training.model.parameters())
+    gradients = torch.autograd.grad(expected, parameters, allow_unused=True)
+    squares = sum(gradient.square().sum().item() for gradient in gradients if gradient is not None)
+    training.batches = iter([batch])
+    loss, tokens, norm = training.update()
+    assert tokens == count
+    assert loss == pytest.approx(expected.item(), rel=1e-4)
+    assert norm == pytest.approx(math.sqrt(squares), rel=1e-3)
 
 
 @every_architecture
