@@ -251,7 +251,7 @@ def _wanted(value: object, default: object, also: tuple[type, ...]) -> str | Non
 
 
 _ALSO = {  # what a key may be that its default is not
-    "training.patience": (type(None),),
+    "training.patience": (int, type(None)),
     "data.max_pairs": (int,),
     "data.max_train_words": (int, type(None)),
     "training.muon": (float, type(None)),

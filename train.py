@@ -272,12 +272,14 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
     what differs from the run.
     """
     overrides, own = list(HydraConfig.get().overrides.task), run.config
+    keys = [override.lstrip("+").split("=")[0] for override in overrides]
+    kinds = OmegaConf.create({**OmegaConf.to_container(given, resolve=True), "resume": None})
+    for key in keys:  # what is given anew does not say what the run's own value may be
+        OmegaConf.update(kinds, key, OmegaConf.select(OmegaConf.create(own), key))
     if given.resume == "auto":
-        keys = [override.lstrip("+").split("=")[0] for override in overrides]
         overrides = changes(own, _settings(given), keys)
-    kinds = {**OmegaConf.to_container(given, resolve=True), "resume": None}
     try:
-        check_types(own, kinds)
+        check_types(own, OmegaConf.to_container(kinds))
     except ValueError as error:
         raise ValueError(f"{run.folder}/config.yaml: {error}") from error
     # a run of an earlier build lacks the options that came later: their defaults are what it had

@@ -424,6 +424,24 @@ def test_runs_are_never_overwritten(run: Path, capsys) -> None:
 
 def test_settings_do_not_change_on_resuming(run: Path, capsys) -> None:
     assert "seed cannot change" in fails(capsys, "train", f"resume={run}", "seed=7")
+    said = fails(capsys, "train", f"resume={run}", "data.max_pairs=7")  # where the run has null
+    assert "data.max_pairs cannot change" in said
+
+
+@pytest.mark.parametrize("how", ["run", "auto"])
+def test_what_may_change_on_resuming_may_also_become_null_or_a_number(how: str, run: Path) -> None:
+    name = f"changed-{how}"
+    folder = run.parent / name
+    new = [*FILES, *TINY, f"model={run.parent.name}", f"name={name}", "training.max_steps=20"]
+    call("train", *new, "threads=null")
+    go_on = [f"resume={folder}"] if how == "run" else [*new[:-1], "resume=auto"]
+    for step, threads, patience in ((30, 1, None), (40, None, 3)):
+        changed = {"threads": threads, "training.patience": patience}
+        changed = [f"{k}={'null' if v is None else v}" for k, v in changed.items()]
+        call("train", *go_on, *changed, f"training.max_steps={step}")
+        settings = yaml.safe_load((folder / "config.yaml").read_text())
+        assert (settings["threads"], settings["training"]["patience"]) == (threads, patience)
+        assert scalars(folder).Scalars("valid/bleu")[-1].step == step
 
 
 def test_a_run_made_before_an_option_existed_goes_on_with_its_default(

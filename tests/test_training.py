@@ -185,7 +185,10 @@ def test_the_latest_validations_are_kept_where_asked(tmp_path: Path) -> None:
     assert names == {"best", "last", "step_12", "step_16"}
 
 
-def test_patience_stops_after_so_many_validations_without_a_better_one(tmp_path: Path) -> None:
+def test_patience_stops_after_so_many_validations_without_a_better_one(
+    tmp_path: Path, caplog
+) -> None:
+    caplog.set_level("INFO")
     progress = trainer(
         tmp_path, validate=lambda step: Scores(1, -step), patience=3, max_steps=99
     ).fit()
@@ -193,6 +196,10 @@ def test_patience_stops_after_so_many_validations_without_a_better_one(tmp_path:
     again = trainer(tmp_path, patience=3, max_steps=99)
     again.resume(checkpoints.load(tmp_path / "checkpoints" / "last.pt"))
     assert again.fit().step == 16
+    assert caplog.messages[-1] == "ended at step 16; with a larger training.patience it goes on"
+    again = trainer(tmp_path, patience=None, max_steps=16)
+    again.resume(checkpoints.load(tmp_path / "checkpoints" / "last.pt"))
+    assert caplog.messages[-1] == "ended at step 16; with a larger training.max_steps it goes on"
 
 
 def test_a_training_that_patience_has_ended_goes_on_with_more_of_it(tmp_path: Path) -> None:

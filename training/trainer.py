@@ -208,7 +208,7 @@ class Trainer:
         measured = ", ".join(f"{name} {value:.2f}" for name, value in scores._asdict().items())
         log.info("step %d: %s%s", progress.step, measured, " (best so far)" if improved else "")
         if progress.stopped_early:
-            log.info("no improvement in %d validations: stopping early", self.patience)
+            log.info("stopping early: %d validations without a better dev BLEU", self.patience)
         if improved and self.writer is not None:
             for name, value in scores._asdict().items():
                 self.writer.add_scalar(f"best/{name}", value, progress.step)
@@ -263,6 +263,9 @@ class Trainer:
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise ValueError(f"last.pt does not fit this run's settings: {error}") from error
         progress.stopped_early = self._out_of_patience()  # which may be another than it was
+        if progress.stopped_early or progress.step >= self.max_steps:
+            more = "training.patience" if progress.stopped_early else "training.max_steps"
+            log.info("ended at step %d; with a larger %s it goes on", progress.step, more)
 
 
 class _Clock:
