@@ -14,9 +14,11 @@ from pathlib import Path
 
 import hydra
 from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, InstantiationException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -129,11 +131,32 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
         def run() -> None:
             command(check_overrides)(config_name, sys.argv[1:])
             jobs = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)
-            command(jobs(command(main)))()
+            failed: list[str] = []
+            command(jobs(_one_of_several(command(main), failed)))()
+            if failed:
+                fail(f"jobs of the sweep that failed: {'; '.join(failed)}")
 
         return run
 
     return decorate
+
+
+def _one_of_several(
+    main: Callable[[DictConfig], None], failed: list[str]
+) -> Callable[[DictConfig], None]:
+    """In a sweep, a job that fails is noted, and the next ones run all the same."""
+
+    @functools.wraps(main)
+    def job(config: DictConfig) -> None:
+        try:
+            main(config)
+        except SystemExit as end:
+            hydra_config = HydraConfig.get()
+            if hydra_config.mode != RunMode.MULTIRUN or end.code != 1:  # or it was stopped
+                raise
+            failed.append(hydra_config.job.override_dirname)
+
+    return job
 
 
 def check_overrides(config_name: str, arguments: list[str]) -> None:
@@ -150,6 +173,7 @@ def check_overrides(config_name: str, arguments: list[str]) -> None:
         swept = [override for override in parsed if override.is_sweep_override()]
         if swept and not {"-m", "--multirun"} & set(arguments):
             fail(f"{swept[0].input_line}: several values are a sweep (-m); a comma needs quotes")
+        _check_names(swept, parsed)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             defaults = _plain(compose(config_name, chosen))
             for override in parsed:
@@ -209,11 +233,26 @@ def _plain(config: DictConfig) -> dict:
 
 def _check_key(override: Override, defaults: dict) -> None:
     key, known = override.key_or_group, flat(defaults)
-    ours = not key.startswith("hydra") and not override.is_add() and not override.is_force_add()
+    added = override.is_add() or override.is_force_add()
+    # with + a group of its own may be noted down, and options that an optimiser has
+    free = added and (key.split(".")[0] not in known or key.startswith("training.optimizer."))
     if override.is_delete():
         fail(f"~{key}: no key can be left out; give it another value")
-    if ours and key not in known and _choice(override.input_line) is None:
+    if key not in known and not (free or key.startswith("hydra") or _choice(override.input_line)):
         fail(f"unknown key {key!r}{_nearest(key, list(known))}")
+
+
+def _check_names(swept: list[Override], overrides: list[Override]) -> None:
+    """Refuses a sweep of which several jobs would be called alike, before the first one begins."""
+    apart = {"data", "model", "experiment", "name"}  # of what a run's folder is made
+    for override in overrides:
+        fixed = override.key_or_group == "name" and not override.is_sweep_override()
+        if fixed and override.value() is not None and "${" not in override.input_line:
+            for other in (o.key_or_group for o in swept if o.key_or_group not in apart):
+                fail(
+                    f"{override.input_line}: several jobs of this sweep would be called so; leave "
+                    f"it out, or let it tell them apart, as 'name=a-${{{other}}}' does"
+                )
 
 
 def check_types(settings: dict, defaults: dict, prefix: str = "") -> None:
@@ -252,10 +291,11 @@ def _wanted(value: object, default: object, also: tuple[type, ...]) -> str | Non
 
 _ALSO = {  # what a key may be that its default is not
     "training.patience": (int, type(None)),
-    "data.max_pairs": (int,),
+    "data.max_pairs": (int, type(None)),
     "data.max_train_words": (int, type(None)),
     "training.muon": (float, type(None)),
-    "threads": (int,),
+    "model.tied": (str, type(None)),
+    "threads": (int, type(None)),
     "checkpoint": (list,),
 }
 _KINDS = {

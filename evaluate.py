@@ -10,20 +10,20 @@ import csv
 import io
 import json
 import logging
-import os
 import time
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from cli import hydra_command
 from data.corpus import ParallelCorpus
+from data.text import write_whole
 from decoding.device import use_threads
 from decoding.run import Run
-from decoding.translator import Translation, Translator
-from evaluation.bleu import scores
+from decoding.translator import Translation, Translator, search_of
+from evaluation.bleu import buckets, scores
 from evaluation.figures import bleu_by_length_figure, save
 from evaluation.moses import moses_bleu
 
@@ -38,7 +38,8 @@ def main(config: DictConfig) -> None:
     use_threads(config.threads)
     names = config.checkpoint
     names = list(names) if isinstance(names, ListConfig) else str(names)
-    search = instantiate(config.search)
+    search = search_of(OmegaConf.to_container(config.search, resolve=True))
+    buckets([], config.length_edges)  # refuses impossible edges now, not after all the work
     translator = Translator.from_run(run, config.device, names, config.precision)
     source = run.corpus()
     corpus = source.load(config.split)
@@ -63,6 +64,7 @@ def main(config: DictConfig) -> None:
         "run": run.name,
         "parameters": sum(p.numel() for p in translator.model.parameters()),
         "checkpoint": names,
+        "overrides": [o for o in HydraConfig.get().overrides.task if not o.startswith("run=")],
         "search": {k: v for k, v in OmegaConf.to_container(config.search).items() if k[0] != "_"},
         "precision": "bf16" if translator.bf16 else "fp32",
         "seconds": seconds,
@@ -86,17 +88,18 @@ def _write(
     run: Run,
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scores.json").unlink(missing_ok=True)  # of an evaluation before
     src, tgt = languages
     texts = {f"sources.{src}": corpus.src, f"references.{tgt}": corpus.tgt}
     for number, reference in enumerate(corpus.extra_references, start=2):
         texts[f"references.{number}.{tgt}"] = reference
     texts[f"hypotheses.{tgt}"] = [translation.text for translation in translations]
     for name, lines in texts.items():
-        _replace(folder / name, "".join(f"{line}\n" for line in lines))
-    _replace(folder / "bleu_by_length.csv", _table(measured["by_length"]))
+        write_whole(folder / name, "".join(f"{line}\n" for line in lines))
+    write_whole(folder / "bleu_by_length.csv", _table(measured["by_length"]))
     save(bleu_by_length_figure({run.name: measured["by_length"]}), folder / "bleu_by_length.png")
     # the scores come last: where they are, all of it is
-    _replace(folder / "scores.json", json.dumps(measured, indent=2, ensure_ascii=False) + "\n")
+    write_whole(folder / "scores.json", json.dumps(measured, indent=2, ensure_ascii=False) + "\n")
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
@@ -107,13 +110,6 @@ def _table(rows: list[dict[str, Any]]) -> str:
         low, high = row["ci95"] or (None, None)
         writer.writerow([row["from"], row["to"], row["sentences"], row["bleu"], low, high])
     return text.getvalue()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a text file all or nothing."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(temporary, path)
 
 
 def _warn(measured: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ from training.optimizer import Together, optimizer_of
 from training.processes import ALONE, Processes, join_processes
 from training.run_folder import RUNS, RunLog
 from training.schedule import Schedule, schedule
-from training.settings import changes, check_ranges
+from training.settings import changed_overrides, changes, check_ranges
 from training.signals import Stop
 from training.trainer import Trainer
 from training.validation import Validation, write_hyperparameters
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 @hydra_command("train")
 def main(config: DictConfig) -> None:
+    _make_paths_absolute(config.data)
     with join_processes() as processes, RunLog.listening() as run_log, ExitStack() as held:
         run = processes.tell(_run_to_go_on(config) if processes.is_first else None)
         begin = partial(_go_on, run) if run else _start
@@ -118,12 +119,15 @@ def _go_on(
     if processes.is_first:
         checkpoints.clear_unfinished(last.parent)
         run_log.begin(run.folder)
-        run_folder.write_settings(run.folder, OmegaConf.to_container(config), "config")
+        settings = OmegaConf.to_container(config)
+        overrides = changed_overrides(run.overrides, run.config, settings)
+        run_folder.write_settings(run.folder, settings, "config")
+        run_folder.write_settings(run.folder, overrides, "overrides")
         # events after the checkpoint belong to the part that is now done again
         done = state["progress"]["step"] if state else -1
         writer = held.enter_context(run_folder.curves(run.folder, first_step=done + 1))
         if state is None:
-            write_hyperparameters(writer, OmegaConf.to_container(config, resolve=True))
+            write_hyperparameters(writer, settings)
     trainer = trainer_of(config, parts, dev, tokenizers, run.folder, writer, processes)
     if state:
         trainer.resume(state)
@@ -165,7 +169,7 @@ def _make_paths_absolute(data: DictConfig) -> None:
     for key, value in data.items():
         is_path = key in ("source", "tsv") or key.endswith(("_src", "_tgt"))
         if is_path and isinstance(value, str) and Path(value).exists():
-            data[key] = str(Path(value).resolve())
+            data[key] = str(Path(value).absolute())  # a link keeps its name, whose ending tells
 
 
 def parts_of(
@@ -259,7 +263,6 @@ _TRAINER_SETTINGS = (
 def _settings(config: DictConfig) -> dict[str, Any]:
     """All settings of a new training, resolved; under `chosen` the names of the choices."""
     choices = HydraConfig.get().runtime.choices.items()
-    _make_paths_absolute(config.data)
     settings = OmegaConf.to_container(config, resolve=True)
     chosen = {group: name for group, name in choices if "hydra" not in group}
     return {"chosen": chosen, **settings, "resume": None}
@@ -271,30 +274,26 @@ def _resumed_config(run: Run, given: DictConfig) -> DictConfig:
     What is given anew are the overrides; with resume=auto, as they are those of a new training,
     what differs from the run.
     """
-    overrides, own = list(HydraConfig.get().overrides.task), run.config
-    keys = [override.lstrip("+").split("=")[0] for override in overrides]
-    kinds = OmegaConf.create({**OmegaConf.to_container(given, resolve=True), "resume": None})
-    for key in keys:  # what is given anew does not say what the run's own value may be
-        OmegaConf.update(kinds, key, OmegaConf.select(OmegaConf.create(own), key))
+    own = run.config
+    keys = [override.lstrip("+").split("=")[0] for override in HydraConfig.get().overrides.task]
     if given.resume == "auto":
-        overrides = changes(own, _settings(given), keys)
-    try:
-        check_types(own, OmegaConf.to_container(kinds))
-    except ValueError as error:
-        raise ValueError(f"{run.folder}/config.yaml: {error}") from error
-    # a run of an earlier build lacks the options that came later: their defaults are what it had
-    defaults = OmegaConf.to_container(OmegaConf.load(CONFIGS / "training" / "default.yaml"))
-    config = OmegaConf.create({**own, "training": defaults | own["training"]})
-    for override in overrides:
-        key = override.lstrip("+").split("=")[0]
-        if key == "resume":
-            continue
+        keys = changes(own, _settings(given), keys)
+    changed = [key for key in keys if key != "resume"]
+    for key in changed:
         if key not in CHANGEABLE:
             raise ValueError(
                 f"{key} cannot change when resuming: the run keeps its settings "
                 f"({run.folder}/config.yaml); only {', '.join(CHANGEABLE)} may be given"
             )
-        config.merge_with_dotlist([override])
+    try:
+        check_types(own, {**OmegaConf.to_container(given, resolve=True), "resume": None})
+    except ValueError as error:
+        raise ValueError(f"{run.folder}/config.yaml: {error}") from error
+    # a run of an earlier build lacks the options that came later: their defaults are what it had
+    defaults = OmegaConf.to_container(OmegaConf.load(CONFIGS / "training" / "default.yaml"))
+    config = OmegaConf.create({**own, "training": defaults | own["training"]})
+    for key in changed:
+        OmegaConf.update(config, key, OmegaConf.select(given, key))
     return config
 
 

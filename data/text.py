@@ -1,11 +1,14 @@
-"""Text in files: read line by line, within bounds, so that no memory need hold it."""
+"""Files: text read line by line, within bounds, so that no memory need hold it; whole writing."""
 
 import codecs
 import gzip
 import hashlib
 import math
+import os
+import secrets
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,6 +56,25 @@ def read_lines(path: Path) -> Iterator[str]:
             ) from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: damaged or cut-off gzip file ({error})") from None
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes a file (text as UTF-8) all or nothing; OSError names it."""
+    content = content.encode("utf-8") if isinstance(content, str) else content
+    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe: not to be replaced
+            path.write_bytes(content)
+            return
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    except BaseException as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise OSError(f"{path}: could not be written ({reason})") from error
+        raise
 
 
 def count_lines(path: Path) -> int:

@@ -4,13 +4,10 @@ Text is normalised once, by `data.corpus.normalise`, before it comes here; Sente
 changes nothing more (identity rule), so that pieces are exactly the sentence's characters.
 """
 
-import contextlib
 import hashlib
 import io
 import logging
-import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -18,7 +15,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from data.text import TextFile, digest_of
+from data.text import TextFile, digest_of, write_whole
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPACE = "\u2581"  # "▁": SentencePiece's sign for a space, and a space where it stands in a text
@@ -199,15 +196,11 @@ def learn_cached(*texts: Sequence[str] | TextFile, type: str, size: int, cache: 
     if path.is_file():
         return Tokenizer.load(path)
     tokenizer = learn(*texts, type=type, size=size)
-    temporary = cache / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(tokenizer.model)
-        os.replace(temporary, path)
+        write_whole(path, tokenizer.model)
     except OSError as error:  # it is learnt again the next time
         log.warning("%s: the vocabulary could not be kept there (%s)", cache, error)
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return tokenizer
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from data.text import read_lines
 from decoding.run import Run
@@ -38,13 +38,34 @@ def read_evaluation(run: Run, split: str) -> Evaluated:
     )
     kinds = {name.split(".")[0] for name in names}
     if len(hypotheses) != 1 or kinds != {"sources", "references"}:
-        raise FileNotFoundError(
-            f"{run.folder}: not evaluated on {split} yet; "
-            f"do so with: python evaluate.py run={run.folder} split={split}"
-        )
+        raise FileNotFoundError(_how_to_evaluate(run, split))
     texts = {name: list(read_lines(files[name])) for name in names}
     parameters = _parameters(folder / "scores.json")
     return Evaluated(run, texts, list(read_lines(hypotheses[0])), parameters)
+
+
+def read_scores(run: Run, split: str) -> dict[str, Any]:
+    """scores.json of a split; FileNotFoundError says how to make it, ValueError if it is not."""
+    path = run.folder / "evaluation" / split / "scores.json"
+    if not path.is_file():
+        raise FileNotFoundError(_how_to_evaluate(run, split))
+    try:
+        scores = json.loads(path.read_text("utf-8"))
+        number, about = scores["bleu"]["score"], scores["bleu"]["signature"]
+        sound = isinstance(number, float) and isinstance(about, str)
+        sound = sound and isinstance(scores["by_length"], list)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{path}: not the scores of an evaluation; evaluate the run again")
+    return scores
+
+
+def _how_to_evaluate(run: Run, split: str) -> str:
+    return (
+        f"{run.folder}: not evaluated on {split} yet; "
+        f"do so with: python evaluate.py run={run.folder} split={split}"
+    )
 
 
 def _parameters(path: Path) -> int | None:

@@ -6,13 +6,13 @@ each). scripts.readme_tables puts the tables into the documents.
 """
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data.text import write_whole
 from decoding.run import Run
 from models import checkpoint as checkpoints
 
@@ -34,9 +34,7 @@ def write_results(
         "runs": [origin(run) for run in runs],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def origin(run: Run) -> dict[str, Any]:

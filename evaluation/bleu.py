@@ -146,7 +146,7 @@ def buckets(
     """
     edges = list(edges)
     if edges != sorted(set(edges)) or not edges or edges[0] < 1:
-        raise ValueError(f"edges of length buckets must be positive and increasing, not {edges}")
+        raise ValueError(f"length_edges must be positive and increasing, not {edges}")
     lengths = [len(source.split()) for source in sources]
     bucket = np.searchsorted(edges, lengths, side="left")
     spans = zip([1, *(edge + 1 for edge in edges)], [*edges, None], strict=True)

@@ -29,12 +29,13 @@ def build(config: dict[str, Any] | DictConfig, src_vocab: int, tgt_vocab: int) -
     settings = {key: value for key, value in config.items() if key != "_target_"}
     try:
         for key, value in settings.items():
-            if isinstance(value, int) and value > MAX_NUMBER:
-                raise ValueError(f"{key}={value} is over {MAX_NUMBER:,}")
+            if type(value) is int and not 1 <= value <= MAX_NUMBER:
+                raise ValueError(f"model.{key} must be from 1 to {MAX_NUMBER:,}, not {value}")
         architecture = _architecture(str(config.get("_target_")))
         return architecture(**settings, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
     except (ValueError, RuntimeError, TypeError, ArithmeticError, MemoryError) as error:
-        raise ValueError(f"model: {error}") from error
+        said = str(error)
+        raise ValueError(said if said.startswith("model.") else f"model: {said}") from error
 
 
 def _architecture(target: str) -> type[Seq2Seq]:

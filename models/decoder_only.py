@@ -100,9 +100,6 @@ class DecoderOnly(Seq2Seq[DecoderOnlyState]):
             f"model.d_model={d_model} must be even and a multiple of model.heads={heads}",
         )
         require(
-            decoder_layers >= 1, f"model.decoder_layers must be at least 1, not {decoder_layers}"
-        )
-        require(
             1 <= alignment_layer <= decoder_layers,
             f"model.alignment_layer must be from 1 to {decoder_layers}, not {alignment_layer}",
         )

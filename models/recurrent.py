@@ -28,9 +28,8 @@ UNITS = {"gru": nn.GRU, "lstm": LSTM}
 
 
 def recurrent_layers(cell: str, inputs: int, hidden: int, layers: int, dropout: float) -> nn.Module:
-    """A batch-first stack of `gru` or `lstm` layers; ValueError for another cell or no layer."""
+    """A batch-first stack of `gru` or `lstm` layers; ValueError for another cell."""
     require(cell in UNITS, f"model.cell must be gru or lstm, not {cell!r}")
-    require(layers >= 1, f"model.layers must be at least 1, not {layers}")
     between = dropout if layers > 1 else 0.0
     return UNITS[cell](inputs, hidden, layers, batch_first=True, dropout=between)
 

@@ -102,9 +102,6 @@ class Transformer(Seq2Seq[TransformerState]):
             f"model.d_model={d_model} must be even and a multiple of model.heads={heads}",
         )
         require(
-            encoder_layers >= 1 and decoder_layers >= 1, "a Transformer needs at least one layer"
-        )
-        require(
             1 <= alignment_layer <= decoder_layers,
             f"model.alignment_layer must be from 1 to {decoder_layers}, not {alignment_layer}",
         )

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from cli import command, flat
+from decoding.evaluated import read_scores
 from decoding.results import write_results
 from decoding.run import Run
 from evaluation.tables import text_table
 
 NOT_SETTINGS = ("model", "seed", "name", "resume", "data.source")  # of overrides
 METRICS = {"bleu": "BLEU", "moses_bleu": "Moses BLEU"}
+HOW = ("checkpoint", "search", "precision")  # of an evaluation: alike in all of a row
 
 
 @command
@@ -50,24 +52,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _record(run: Run, split: str) -> dict[str, Any]:
-    """The scores of one run on one split; FileNotFoundError says how to make them."""
-    path = run.folder / "evaluation" / split / "scores.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{run.folder}: not evaluated on {split} yet; "
-            f"do so with: python evaluate.py run={run.folder} split={split}"
-        )
-    try:
-        scores = json.loads(path.read_text("utf-8"))
-        measured = {name: scores[name]["score"] for name in METRICS if name in scores}
-        signatures = {name: scores[name]["signature"] for name in measured}
-        parameters = scores["parameters"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: not the scores of an evaluation ({error!r})") from error
-    seed = run.config.get("seed")
-    return {"run": run.name, "seed": seed, "split": split, "parameters": parameters} | {
-        **measured,
-        "signatures": signatures,
+    """The scores of one run on one split, and how they were made."""
+    scores = read_scores(run, split)
+    measured = {name: scores[name] for name in METRICS if name in scores}
+    return {
+        "run": run.name,
+        "seed": run.config.get("seed"),
+        "split": split,
+        "parameters": scores.get("parameters"),
+        **{name: found["score"] for name, found in measured.items()},
+        "signatures": {name: found["signature"] for name, found in measured.items()},
+        **{name: scores.get(name) for name in HOW},
     }
 
 
@@ -87,6 +82,8 @@ def _table(
     for members in groups.values():
         names = {run.name for run in members}
         own = [record for record in records if record["run"] in names]
+        for split in splits:
+            _require_alike([record for record in own if record["split"] == split])
         minutes = [run.training["seconds"] / 60 for run in members if "seconds" in run.training]
         first = members[0]
         about = {"model": first.config["chosen"]["model"], "settings": settings[first.name]}
@@ -101,6 +98,18 @@ def _table(
                 row.append(_mean([r[metric] for r in own if r["split"] == split and metric in r]))
         rows.append(row)
     return header, rows
+
+
+def _require_alike(records: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses a mean over evaluations that were made in several ways."""
+    first, *others = records
+    for other in others:
+        for key in (*HOW, "signatures"):
+            if other[key] != first[key]:
+                raise ValueError(
+                    f"{first['run']} and {other['run']} were not evaluated alike on "
+                    f"{first['split']} ({key}: {first[key]}, {other[key]}): no mean of them"
+                )
 
 
 def _same(run: Run) -> dict[str, Any]:

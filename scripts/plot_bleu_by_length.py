@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cli import command
+from data.text import write_whole
 from decoding.evaluated import (
     Evaluated,
     distinct_labels,
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     written = save(figure, options.output or _default_output(evaluated, options.split))
     records = _records(scores, options.split) + differences
     if options.json:
-        options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        write_whole(options.json, json.dumps(records, indent=2, ensure_ascii=False) + "\n")
     if options.results:
         runs = [one.run for one in evaluated]
         write_results(options.results, header, rows, records, runs)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli import command
+from data.text import write_whole
 from evaluation.tables import text_table
 
 DOCUMENTS = ("README.md", "docs/*.md")
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text = path.read_text("utf-8")
         changed = with_tables(text)
         if changed != text:
-            path.write_text(changed, "utf-8")
+            write_whole(path, changed)
             print(f"{path}: changed")
 
 

@@ -7,6 +7,7 @@ same command goes on where it stopped. The recipes are in configs/experiment/.
 """
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -115,9 +116,10 @@ class Job:
         self._call(["train.py", *self.train])
         trained = max(p.stat().st_mtime for p in (self.folder / "checkpoints").glob("*.pt"))
         for split, overrides in self.evaluate.items():
+            overrides = [f"split={split}", *overrides]
             scores = self.folder / "evaluation" / split / "scores.json"
-            if not scores.is_file() or scores.stat().st_mtime < trained:
-                self._call(["evaluate.py", f"run={self.folder}", f"split={split}", *overrides])
+            if not _is_of(scores, overrides) or scores.stat().st_mtime < trained:
+                self._call(["evaluate.py", f"run={self.folder}", *overrides])
 
     def stop(self) -> None:
         """Ends what is running: a training saves what it has first."""
@@ -131,6 +133,8 @@ class Job:
         command = [sys.executable, str(ROOT / arguments[0]), *arguments[1:]]
         hidden = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         with subprocess.Popen(command, **hidden, text=True) as self.running:
+            if self.stopped:  # since it was looked at
+                self.running.terminate()
             _, said = self.running.communicate()
         if self.running.returncode:
             lines = said.strip().splitlines() or [f"status {self.running.returncode}"]
@@ -145,6 +149,14 @@ class Job:
         steps = re.findall(r" step (\d+):", log.read_text("utf-8", "replace"))
         most = yaml.safe_load(config.read_text("utf-8"))["training"]["max_steps"]
         return min(1.0, int(steps[-1]) / most) if steps else 0.0
+
+
+def _is_of(scores: Path, overrides: Sequence[str]) -> bool:
+    """Whether scores.json is there, and of an evaluation with these overrides."""
+    try:
+        return json.loads(scores.read_text("utf-8"))["overrides"] == overrides
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return False
 
 
 def _jobs(options: argparse.Namespace, plan: Plan) -> Iterator[Job]:

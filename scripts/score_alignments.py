@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from cli import command, number_or
 from data.corpus import normalise
-from data.text import read_lines
+from data.text import read_lines, write_whole
 from decoding.results import write_results
 from decoding.run import Run
 from decoding.translator import ALIGNMENT, Attention, Translator
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     records = [record for i, record in enumerate(records) if record not in records[:i]]
     header, rows = alignment_table(records, gold.published(supplied) if supplied else {})
     if options.json:
-        options.json.write_text(json.dumps(records, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        write_whole(options.json, json.dumps(records, indent=2, ensure_ascii=False) + "\n")
     if options.results:
         used = [*runs, Run(options.reverse)] if options.reverse else runs
         write_results(options.results, header, rows, records, used)

@@ -13,7 +13,7 @@ from typing import Any
 
 from cli import command
 from data.corpus import normalise
-from data.text import read_lines
+from data.text import read_lines, write_whole
 from decoding.run import Run
 from decoding.translator import MAX_SOURCE_TOKENS, Translator, search_with
 from evaluation.alignment import words
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shown = [describe(run, options) for run in runs]
     page = attention_page(shown, sources, list(zip(*columns, strict=True)), options.limit)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(page, encoding="utf-8")
+    write_whole(output, page)
     print(f"open {output} in a browser ({len(page.encode()) / 1e3:.0f} kB)")
 
 

@@ -340,7 +340,8 @@ def make_run(folder: Path, model: str, bleu: tuple[float, float] | None = (20.0,
             {"from": low, "to": high, "sentences": 30, "bleu": score, "ci95": [1.0, 30.0]}
             for (low, high), score in zip([(1, 10), (11, None)], bleu, strict=True)
         ]
-        scores = {"bleu": {"score": sum(bleu) / 2, "ci95": [1.0, 30.0]}, "by_length": buckets}
+        whole = {"score": sum(bleu) / 2, "ci95": [1.0, 30.0], "signature": "s"}
+        scores = {"bleu": whole, "by_length": buckets}
         (folder / "evaluation/test/scores.json").write_text(json.dumps(scores), encoding="utf-8")
     return folder
 
@@ -388,13 +389,13 @@ def test_a_run_that_was_not_evaluated_is_left_out_of_step_1_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = attention_tour.Run(make_run(tmp_path / "a", "rnn", None))
-    assert bottleneck.read_scores([run]) == {}
+    assert bottleneck.scores_of([run]) == {}
     assert f"python evaluate.py run={run.folder} split=test" in caplog.text
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     folders = [make_run(tmp_path / place / "a", "rnn") for place in ("one", "two")]
-    scores = bottleneck.read_scores([attention_tour.Run(folder) for folder in folders])
+    scores = bottleneck.scores_of([attention_tour.Run(folder) for folder in folders])
     assert list(scores) == ["grammar/rnn/a", str(folders[1])]
 
 
@@ -406,7 +407,8 @@ def test_what_the_user_did_wrong_is_one_line(
     assert "is a folder" in failure(["--output", tmp_path], capsys)
     run = make_run(tmp_path / "a", "rnn")
     scores = run / "evaluation/test/scores.json"
-    for damaged, said in (("{", "not JSON"), ("{}", "no BLEU by length")):
+    for damaged in ("{", "{}"):
         scores.write_text(damaged, encoding="utf-8")
         line = failure([run], capsys)
-        assert str(scores) in line and said in line and "evaluate the run again" in line
+        assert str(scores) in line and "not the scores of an evaluation" in line
+        assert "evaluate the run again" in line

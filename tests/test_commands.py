@@ -1,5 +1,6 @@
 """The commands end to end on a toy corpus: train, resume, evaluate, translate, draw; and errors."""
 
+import gzip
 import importlib
 import io
 import json
@@ -422,10 +423,28 @@ def test_runs_are_never_overwritten(run: Path, capsys) -> None:
     assert "not overwritten" in last and "resume=" in last
 
 
+def test_a_link_to_a_file_of_another_name_is_read_as_what_it_is_called(workplace: Path) -> None:
+    stored = workplace / "stored"
+    stored.mkdir()
+    blob = stored / "3fa9c1"  # as caches of published data keep their files
+    blob.write_bytes(gzip.compress((workplace / "train.src").read_bytes()))
+    (workplace / "link.src.gz").symlink_to(blob)
+    short = ["model=rnn", "name=linked", "training.max_steps=2"]
+    call("train", *FILES, *TINY, *short, "data.train_src=link.src.gz")
+    call("train", "resume=runs/files/rnn/linked", "training.max_steps=4")
+
+
 def test_settings_do_not_change_on_resuming(run: Path, capsys) -> None:
     assert "seed cannot change" in fails(capsys, "train", f"resume={run}", "seed=7")
-    said = fails(capsys, "train", f"resume={run}", "data.max_pairs=7")  # where the run has null
-    assert "data.max_pairs cannot change" in said
+    for key in ("data.max_pairs=7", "data.source=here"):  # where the run has null
+        assert f"{key.split('=')[0]} cannot change" in fails(capsys, "train", f"resume={run}", key)
+
+
+def test_what_is_given_on_resuming_is_kept_as_its_value(run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / run.name)
+    call("train", f"resume={copy}", "++training.max_steps=${training.length_minimum}")
+    config = yaml.safe_load((copy / "config.yaml").read_text())
+    assert config["training"]["max_steps"] == 20 and "++training" not in config
 
 
 @pytest.mark.parametrize("how", ["run", "auto"])
@@ -441,6 +460,9 @@ def test_what_may_change_on_resuming_may_also_become_null_or_a_number(how: str, 
         call("train", *go_on, *changed, f"training.max_steps={step}")
         settings = yaml.safe_load((folder / "config.yaml").read_text())
         assert (settings["threads"], settings["training"]["patience"]) == (threads, patience)
+        overrides = yaml.safe_load((folder / "overrides.yaml").read_text())
+        assert overrides[: len(FILES)] == FILES and len(overrides) == len({*overrides})
+        assert {*changed, f"training.max_steps={step}"} <= {*overrides}
         assert scalars(folder).Scalars("valid/bleu")[-1].step == step
 
 
@@ -488,6 +510,14 @@ def test_a_damaged_checkpoint_is_named_and_the_other_stays_usable(
     (copy / "checkpoints" / "best.pt").unlink()
     assert "no checkpoint 'best'" in fails(capsys, "evaluate", f"run={copy}")
     assert "has no split 'tset'; it has " in fails(capsys, "evaluate", f"run={run}", "split=tset")
+
+
+def test_a_job_that_fails_does_not_keep_the_rest_of_a_sweep_from_running(
+    workplace: Path, capsys
+) -> None:
+    new = [*FILES, *TINY, "training.max_steps=2", "model=rnn", "name='s${seed}'"]
+    error = fails(capsys, "train", "-m", *new, "+training.optimizer.eps=1e-8,-1,1e-9", "seed=91")
+    assert "jobs of the sweep that failed" in error and "eps=-1" in error and "=1e-9" not in error
 
 
 def test_every_job_of_a_sweep_has_its_own_folder_and_log(workplace: Path) -> None:

@@ -351,7 +351,7 @@ def test_settings_call_nothing_but_architectures(tmp_path, monkeypatch, settings
 
 def test_numbers_that_would_fill_the_memory_are_refused() -> None:
     sizes = {"embedding": 4, "hidden": 4, "layers": 10**9, "cell": "gru", "dropout": 0.0}
-    with pytest.raises(ValueError, match="layers=1000000000 is over 100,000"):
+    with pytest.raises(ValueError, match="model.layers must be from 1 to 100,000, not 1000000000"):
         checkpoint.build({"_target_": "models.rnn.RNN", "reverse_source": False, **sizes}, 5, 5)
 
 
@@ -543,6 +543,9 @@ def test_links_that_cross_are_found_in_no_time(tmp_path: Path) -> None:
         (["seed=1,2"], "a sweep (-m)"),
         (["-m", "seed=1,two"], "seed=two: must be a whole number"),
         (["-m", "seed=1,2", "width=x"], "width=x: must be a whole number"),
+        (["-m", "model=rnn,luong", "seed=1,2", "name=a"], "'name=a-${seed}'"),
+        (["+training.max_step=5"], "did you mean 'training.max_steps'"),
+        (["+tokenizer.sized=5"], "did you mean 'tokenizer.size'"),
         (["=5"], "'=5' has no key before the ="),
         (["+=${oc.env:NOPE}"], "has no key before the ="),
         (["é=5"], "'é=5' cannot be read"),
@@ -570,6 +573,10 @@ def test_overrides_are_refused_in_one_line(capsys, arguments: list[str], said: s
     "arguments",
     [
         ["training.patience=null", "seed=9223372036854775807", "training.dropout=0"],
+        ["+experiment=demo", "threads=null"],
+        ["+experiment=multi30k_transformer", "model.tied=null", "+training.optimizer.eps=1e-4"],
+        ["-m", "model=rnn,bahdanau", "name=a"],
+        ["-m", "seed=1,2", "name='a-${seed}'"],
         ["name='é ${width}'", "width=${seed}", "data.max_train_words=5", "+a.b=[1,{c: 2}]"],
         ["-m", "seed=1,2", "model=rnn,bahdanau", "training.dropout=0.1,0"],
     ],

@@ -171,9 +171,13 @@ def test_the_default_models_have_about_as_many_parameters() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_impossible_sizes_are_refused_in_words(name: str) -> None:
-    size = "d_model" if "d_model" in config(name) else "hidden"
-    with pytest.raises(ValueError, match="model"):
-        checkpoint.build(config(name, **{size: -1}), 5, 5)
+    settings = config(name)
+    sizes = [key for key, value in settings.items() if type(value) is int]
+    assert len(sizes) >= 2
+    for size in sizes:
+        for number in (-4, 0, 10**6):
+            with pytest.raises(ValueError, match=rf"^model\.{size} must be from 1 to 100,000, not"):
+                checkpoint.build(settings | {size: number}, 5, 5)
 
 
 def test_rnn_keeps_one_vector_of_the_source_whatever_its_length() -> None:

@@ -1,5 +1,6 @@
 """An experiment is reproduced by one command, which goes on where it was interrupted."""
 
+import json
 import os
 import signal
 import subprocess
@@ -82,7 +83,9 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
         else:
             return Ended()
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists() or arguments[0] == "evaluate.py":
+        if arguments[0] == "evaluate.py":
+            file.write_text(json.dumps({"overrides": arguments[2:]}))
+        elif not file.exists():
             file.touch()
         return Ended()
 
@@ -116,6 +119,13 @@ def test_what_is_there_is_not_done_again(calls, monkeypatch, tmp_path) -> None:
         [f"run={folders[0]}", "split=test"],
         [f"run={folders[1]}", "split=dev"],
     ]
+    calls.clear()
+    os.utime(best, (1, 1))
+    other = tmp_path / folders[1] / "evaluation/test/scores.json"  # of someone's own evaluation
+    other.write_text(json.dumps({"overrides": ["split=test", "checkpoint=last"]}))
+    assert ended([]) == 0
+    evaluated = [call[1:3] for call in calls if call[0] == "evaluate.py"]
+    assert evaluated == [[f"run={folders[1]}", "split=test"]]
 
 
 def test_a_model_that_cannot_be_trained_is_told_and_the_others_go_on(

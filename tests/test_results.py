@@ -87,7 +87,8 @@ def seeded(folder: Path, seed: int, scores: dict[str, float], **settings) -> Pat
         place = folder / "evaluation" / split
         place.mkdir(parents=True)
         bleu = {"score": score, "signature": "s"}
-        (place / "scores.json").write_text(json.dumps({"bleu": bleu, "parameters": 1000}))
+        about = {"parameters": 1000, "by_length": [], "checkpoint": "kept"}
+        (place / "scores.json").write_text(json.dumps({"bleu": bleu, **about}))
     return folder
 
 
@@ -142,6 +143,16 @@ def test_rows_whose_commands_were_alike_show_the_keys_that_differ(tmp_path: Path
         ("model.dropout=0.3", "1"),
         ("model.dropout=0.1", "1, 1"),
     ]
+
+
+def test_evaluations_that_were_not_alike_have_no_mean(tmp_path: Path, capsys) -> None:
+    runs = [seeded(tmp_path / name, seed, {"dev": 1.0}) for name, seed in (("a", 1), ("b", 2))]
+    path = runs[1] / "evaluation" / "dev" / "scores.json"
+    scores = json.loads(path.read_text())
+    for change in ({"checkpoint": "best"}, {"moses_bleu": scores["bleu"]}, {"precision": "bf16"}):
+        path.write_text(json.dumps(scores | change))
+        message = failure(compare_seeds.main, [*runs, "--splits", "dev"], capsys)
+        assert "were not evaluated alike on dev" in message
 
 
 def test_a_run_that_is_not_evaluated_says_how_to(tmp_path: Path, capsys) -> None:

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from data.text import write_whole
+
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy")
 T = TypeVar("T")
 UNITS = ("avx2", "avx512_f", "avx512_bf16", "amx_bf16")  # for matrix products
@@ -72,9 +74,7 @@ def timed(folder: Path, device: torch.device) -> Iterator[None]:
             "versions": {"python": platform.python_version()}
             | {name: version(name) for name in LIBRARIES},
         }
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(json.dumps(about, indent=2) + "\n", "utf-8")
-        os.replace(temporary, path)
+        write_whole(path, json.dumps(about, indent=2) + "\n")
 
 
 def _seconds(path: Path) -> float:

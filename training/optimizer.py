@@ -30,7 +30,7 @@ def optimizer_of(
     rest = [parameter for parameter in model.parameters() if id(parameter) not in taken]
     try:
         optimizer = kind(rest, **options)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
         raise ValueError(f"training.optimizer: {error}") from error
     if not matrices:
         return optimizer

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 from torch.utils.tensorboard import SummaryWriter
 
+from data.text import write_whole
 from data.tokenizer import Tokenizer
 
 RUNS = Path("runs")
@@ -149,15 +150,8 @@ def curves(folder: Path, first_step: int) -> Iterator[SummaryWriter]:
 
 def write_settings(folder: Path, content: Any, name: str) -> None:
     """Writes folder/NAME.yaml all or nothing."""
-    temporary = folder / f".{name}.tmp"
     text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
-    try:
-        with _told(folder / f"{name}.yaml"):
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, folder / f"{name}.yaml")
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(folder / f"{name}.yaml", text)
 
 
 @contextmanager

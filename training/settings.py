@@ -1,7 +1,9 @@
 """The settings of a training: what they may be, and what a resumed one has changed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+from evaluation.bleu import buckets
 
 MAX_ACCUMULATED = 10_000  # batches of an update
 
@@ -33,9 +35,10 @@ def check_ranges(config: Mapping[str, Any]) -> None:
             f"training.subword_sampling={alpha} needs tokenizer.type bpe or unigram: "
             f"with {kind} a sentence has one segmentation"
         )
-    edges = list(settings["length_edges"])
-    if not edges or edges != sorted(set(edges)) or edges[0] < 1:
-        raise ValueError(f"training.length_edges must be positive and increasing, not {edges}")
+    try:
+        buckets([], settings["length_edges"])
+    except ValueError as error:
+        raise ValueError(f"training.{error}") from None
     if config["seed"] < 0:
         raise ValueError(f"seed must not be negative, but is {config['seed']}")
 
@@ -46,15 +49,31 @@ def changes(
     given: Collection[str] = (),
     group: str = "",
 ) -> list[str]:
-    """The settings that differ, as overrides of the one that make it the other.
+    """The dotted names of the settings that differ.
 
     A key that came into being after the first was made counts only if it is among those `given`.
     """
-    overrides = []
+    names = []
     for key in {**before, **after}:
         old, new, name = before.get(key), after.get(key), f"{group}{key}"
         if isinstance(old, dict) and isinstance(new, dict):
-            overrides += changes(old, new, given, f"{name}.")
+            names += changes(old, new, given, f"{name}.")
         elif old != new and (key in before or name in given):
-            overrides.append(f"{name}={'null' if new is None else new}")
-    return overrides
+            names.append(name)
+    return names
+
+
+def changed_overrides(
+    overrides: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[str]:
+    """The overrides by which a run was begun, with what was changed since in place of what it was.
+
+    Changed can be only what stands in one group or none, and is a number, a text or null.
+    """
+    names = changes(before, after)
+    kept = [o for o in overrides if o.lstrip("+").split("=")[0] not in names]
+    for name in names:
+        *group, key = name.split(".")
+        value = (after[group[0]] if group else after)[key]
+        kept.append(f"{name}={'null' if value is None else value}")
+    return kept

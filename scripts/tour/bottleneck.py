@@ -1,12 +1,12 @@
 """Step 1: the encoder's last state is all that the decoder knows of a sentence."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from decoding.evaluated import read_scores
 from decoding.run import Run
 from evaluation.figures import PUBLISHED, bleu_by_length_figure
 from evaluation.tables import comparison_table, number, span, text_table
@@ -78,7 +78,7 @@ def _problem() -> Part:
 
 def _measured(runs: Sequence[Run]) -> Part:
     """BLEU by source length of the runs that have been evaluated."""
-    scores = read_scores(runs)
+    scores = scores_of(runs)
     if not scores:
         return Part(
             prose(
@@ -103,29 +103,18 @@ def _measured(runs: Sequence[Run]) -> Part:
     )
 
 
-def read_scores(runs: Sequence[Run]) -> dict[str, Any]:
+def scores_of(runs: Sequence[Run]) -> dict[str, Any]:
     """What evaluate.py wrote of each run, by the run's name; runs without are left out, and said.
 
     Raises ValueError for a file that is not evaluate.py's.
     """
     scores = {}
     for run in runs:
-        path = run.folder / "evaluation" / SPLIT / "scores.json"
-        if not path.is_file():
-            log.warning(
-                "%s: not evaluated, so it is not in step 1; do so with: "
-                "python evaluate.py run=%s split=%s",
-                run.folder,
-                run.folder,
-                SPLIT,
-            )
-            continue
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path}: not JSON ({error}); evaluate the run again") from error
-        if not {"bleu", "by_length"} <= set(found):
-            raise ValueError(f"{path}: has no BLEU by length; evaluate the run again")
+            found = read_scores(run, SPLIT)
+        except FileNotFoundError as error:
+            log.warning("not in step 1: %s", error)
+            continue
         scores[run.name if run.name not in scores else str(run.folder)] = found
     return scores
 

@@ -1,12 +1,12 @@
 """What a step of the tour is made of, and how the steps become a Markdown page."""
 
-import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data.text import write_whole
 from evaluation.figures import Figure, save
 
 FIGURES = Path("figures") / "tour"  # where the figures lie, seen from the page
@@ -88,7 +88,5 @@ def write(page: str, steps: Sequence[Step], path: Path) -> list[Path]:
     for drawing in drawings:
         target = path.parent / FIGURES / f"{drawing.name}.png"
         written += save(drawing.figure, target, vectors=False, dpi=DPI)
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text(page, encoding="utf-8", newline="\n")
-    os.replace(draft, path)
+    write_whole(path, page)
     return [*written, path]
