@@ -73,19 +73,19 @@ def _start(config: DictConfig, processes: Processes, run_log: RunLog, held: Exit
     if processes.is_first:
         run_folder.new_folder(*place)  # or it would be refused only when all the rest is done
     with processes.first_before_others():
-        train, dev, tokenizers = data_of(config)
-    parts = parts_of(config, train, tokenizers, processes)
+        data = data_of(config)
+    parts = parts_of(config, data, processes)
     folder, writer = None, None
     if processes.is_first:
         overrides = HydraConfig.get().overrides.task
-        folder = run_folder.write(*place, settings, overrides, tokenizers)
+        folder = run_folder.write(*place, settings, overrides, data.tokenizers)
         held.enter_context(run_folder.locked(folder))
         run_log.begin(folder)
         # TensorBoard takes only the second start that it sees for a restart; this is the first
         writer = held.enter_context(run_folder.curves(folder, first_step=0))
         write_hyperparameters(writer, settings)
     folder = processes.tell(folder)
-    return trainer_of(config, parts, dev, tokenizers, folder, writer, processes)
+    return trainer_of(config, parts, data, folder, writer, processes)
 
 
 def _run_to_go_on(config: DictConfig) -> Run | None:
@@ -113,8 +113,13 @@ def _go_on(
         if not {"optimizer", "batches", "random", "progress"} <= state.keys():
             raise ValueError(f"{last}: has weights alone, from which training cannot go on")
     with processes.first_before_others():
-        train, dev, _ = data_of(config, tokenizers)
-    parts = parts_of(config, train, tokenizers, processes)
+        data = data_of(config, tokenizers)
+    if state and state.get("text", data.text) != data.text:
+        raise ValueError(
+            f"{run.folder}: the training or dev text is not what it was when this run began; "
+            "train on it in a run of its own"
+        )
+    parts = parts_of(config, data, processes)
     writer = None
     if processes.is_first:
         checkpoints.clear_unfinished(last.parent)
@@ -128,28 +133,31 @@ def _go_on(
         writer = held.enter_context(run_folder.curves(run.folder, first_step=done + 1))
         if state is None:
             write_hyperparameters(writer, settings)
-    trainer = trainer_of(config, parts, dev, tokenizers, run.folder, writer, processes)
+    trainer = trainer_of(config, parts, data, run.folder, writer, processes)
     if state:
         trainer.resume(state)
     return trainer
 
 
-class _Data(NamedTuple):
+class Data(NamedTuple):
     """What a training learns from."""
 
     train: tuple[TokenArray, TokenArray]
     dev: ParallelCorpus
     tokenizers: tuple[Tokenizer, Tokenizer]
+    text: str  # a hash of the training and dev text
 
 
-def data_of(config: DictConfig, tokenizers: tuple[Tokenizer, Tokenizer] | None = None) -> _Data:
+def data_of(config: DictConfig, tokenizers: tuple[Tokenizer, Tokenizer] | None = None) -> Data:
     """Training tokens, dev pairs, vocabularies (learnt if not given), found if made before."""
-    src, tgt, dev = prepare(corpus_of(OmegaConf.to_container(config.data, resolve=True)))
+    prepared = prepare(corpus_of(OmegaConf.to_container(config.data, resolve=True)))
+    src, tgt, dev = prepared
     log.info("%d training pairs, %d dev pairs", len(src), len(dev))
     if tokenizers is None:
         cache = corpora_root() / "vocabularies"
         tokenizers = learn_pair(src, tgt, **config.tokenizer, cache=cache)
-    return _Data((tokens(src, tokenizers[0]), tokens(tgt, tokenizers[1])), dev, tokenizers)
+    train = tokens(src, tokenizers[0]), tokens(tgt, tokenizers[1])
+    return Data(train, dev, tokenizers, prepared.digest)
 
 
 class _Parts(NamedTuple):
@@ -174,12 +182,11 @@ def _make_paths_absolute(data: DictConfig) -> None:
 
 def parts_of(
     config: DictConfig,
-    train: tuple[TokenArray, TokenArray],
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    data: Data,
     processes: Processes = ALONE,
 ) -> _Parts:
     """Everything that can be wrong with the settings is found out here."""
-    settings = config.training
+    settings, tokenizers = config.training, data.tokenizers
     check_ranges(config)
     use_threads(config.threads)
     torch.manual_seed(config.seed)
@@ -192,7 +199,7 @@ def parts_of(
     return _Parts(
         model,
         TrainingBatches(
-            *train,
+            *data.train,
             batch_tokens=settings.batch_tokens,
             seed=config.seed,
             concatenate=settings.concatenate,
@@ -211,8 +218,7 @@ def parts_of(
 def trainer_of(
     config: DictConfig,
     parts: _Parts,
-    dev: ParallelCorpus,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    data: Data,
     folder: Path,
     writer: SummaryWriter | None,
     processes: Processes = ALONE,
@@ -220,8 +226,8 @@ def trainer_of(
     """The trainer with its validation; of several processes, the first one alone has a writer."""
     settings = config.training
     validate = Validation(
-        Translator(parts.model, *tokenizers, parts.device),
-        dev,
+        Translator(parts.model, *data.tokenizers, parts.device),
+        data.dev,
         parts.search,
         writer,
         batch_tokens=settings.batch_tokens,
@@ -239,8 +245,9 @@ def trainer_of(
         processes,
         identity={
             "model": OmegaConf.to_container(config.model, resolve=True),
-            "vocabularies": [tokenizer.size for tokenizer in tokenizers],
-            "digests": [tokenizer.digest for tokenizer in tokenizers],
+            "vocabularies": [tokenizer.size for tokenizer in data.tokenizers],
+            "digests": [tokenizer.digest for tokenizer in data.tokenizers],
+            "text": data.text,
         },
         device=parts.device,
         bf16=parts.bf16,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from data.corpus import Pair, source_key, split_of
+from data.corpus import source_key, split_of
 from data.download import BY_HAND, locate, verify
+from data.pair import Pair
 from data.sources import Published
 from data.text import read_lines
 

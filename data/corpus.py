@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from tqdm import tqdm
 
 from data.joining import MAX_JOIN, joined
+from data.pair import Pair
 from data.text import count_lines, read_lines
 
 logger = logging.getLogger(__name__)
@@ -34,15 +35,6 @@ MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe format (
 
 # No combining mark comes before U+0300. Written as one and more: so it is searched faster.
 _MAY_BE_MARKS = re.compile(rf"[\u0300-\U0010ffff][\u0300-\U0010ffff]{{{MAX_MARKS}}}")
-
-
-class Pair(NamedTuple):
-    """One sentence and its translation, as read."""
-
-    src: str
-    tgt: str
-    link: str | None = None  # gold word alignment in Pharaoh format
-    extra_references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,18 +155,20 @@ def read_tsv(path: Path) -> Iterator[Pair]:
     blank pairs (`clean` counts and drops them).
     """
     malformed, first = 0, []
-    for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) >= 2:
-            yield Pair(columns[0], columns[1])
-        elif line.strip():
-            malformed += 1
-            first += [number] if malformed <= 5 else []
-        else:
-            yield Pair("", "")
-    if malformed:
-        shown = ", ".join(map(str, first)) + (", ..." if malformed > 5 else "")
-        logger.warning("%s: %d rows without a TAB left out: %s", path, malformed, shown)
+    try:
+        for number, line in enumerate(read_lines(path), start=1):
+            columns = line.split("\t")
+            if len(columns) >= 2:
+                yield Pair(columns[0], columns[1])
+            elif line.strip():
+                malformed += 1
+                first += [number] if malformed <= 5 else []
+            else:
+                yield Pair("", "")
+    finally:  # also where no more are asked for
+        if malformed:
+            shown = ", ".join(map(str, first)) + (", ..." if malformed > 5 else "")
+            logger.warning("%s: %d rows without a TAB left out: %s", path, malformed, shown)
 
 
 def clean(pairs: Iterable[Pair], max_words: int | None, dropped: Counter[str]) -> Iterator[Pair]:

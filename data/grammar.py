@@ -24,13 +24,14 @@ from functools import cache
 from itertools import pairwise
 from typing import ClassVar
 
-from data.corpus import Corpus, Pair
+from data.corpus import Corpus
 from data.generator.adjuncts import MONTHS
 from data.generator.determiners import determiner_index
 from data.generator.fragments import english, finish, french, phrase
 from data.generator.nouns import held_out_pairs
 from data.generator.sentences import Sentences
 from data.generator.verbs import AFFIRMATIVE, PAST
+from data.pair import Pair
 
 FIGURE_3A = "The agreement on the European Economic Area was signed in August 1992."
 SHARE = 20  # of so many sources one belongs to dev and one to test, by a stable hash

@@ -3,17 +3,13 @@
 import random
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from data.generator.fragments import WORD
-
-if TYPE_CHECKING:  # data.corpus imports this file
-    from data.corpus import Pair
+from data.pair import WORD, Pair
 
 MAX_JOIN = 100  # pairs of a passage
 
 
-def joined(pairs: "Iterable[Pair]", most: int, split: str) -> "Iterator[Pair]":
+def joined(pairs: Iterable[Pair], most: int, split: str) -> Iterator[Pair]:
     """Passages of 1 to `most` pairs, each number as often; every pair is in one, in order.
 
     In training each pair also stands by itself: out of passages alone, single sentences are hardly
@@ -30,7 +26,7 @@ def joined(pairs: "Iterable[Pair]", most: int, split: str) -> "Iterator[Pair]":
             yield join(passage)
 
 
-def join(passage: "list[Pair]") -> "Pair":
+def join(passage: list[Pair]) -> Pair:
     """The pairs as one, with single spaces between them; links and further references as well."""
     first = passage[0]
     return first._replace(
@@ -43,7 +39,7 @@ def join(passage: "list[Pair]") -> "Pair":
     )
 
 
-def _moved_links(passage: "list[Pair]") -> Iterator[str]:
+def _moved_links(passage: list[Pair]) -> Iterator[str]:
     """The links of all pairs, counted from the beginning of the passage: "0-0", then "3-4"."""
     src_before = tgt_before = 0
     for pair in passage:

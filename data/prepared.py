@@ -32,9 +32,10 @@ import numpy as np
 from tqdm import tqdm
 
 from data.batching import TokenArray, write_tokens
-from data.corpus import Corpus, Pair, ParallelCorpus
+from data.corpus import Corpus, ParallelCorpus
 from data.download import arrive, corpora_root
-from data.text import TextFile, line_of
+from data.pair import Pair
+from data.text import TextFile, digest_of, line_of
 from data.tokenizer import VERSION, Tokenizer
 
 ABOUT = "about.json"
@@ -50,6 +51,13 @@ class Prepared(NamedTuple):
     src: TextFile  # of the training pairs
     tgt: TextFile
     dev: ParallelCorpus
+
+    @property
+    def digest(self) -> str:
+        """By which all of it is known again, on any machine."""
+        dev = (self.dev.src, self.dev.tgt, *self.dev.extra_references)
+        parts = (self.src.digest, self.tgt.digest, *map(digest_of, dev))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def prepare(corpus: Corpus) -> Prepared:

@@ -138,6 +138,13 @@ class Multi30k(Published):
     stems: ClassVar = {"dev": "val", "test": "test_2016_flickr"}  # where split and file differ
     urls: ClassVar = {f"{MULTI30K}/{file}": sha256 for file, sha256 in MULTI30K_SHA256.items()}
 
+    def finish(self, folder: Path) -> None:
+        lines = {path.name.removesuffix(".gz"): count_lines(path) for path in folder.iterdir()}
+        for name, count in lines.items():
+            other = f"{name[:-3]}.{'fr' if name.endswith('.en') else 'en'}"
+            if lines.get(other, count) != count:
+                raise ValueError(f"{name} has {count} lines, {other} {lines[other]}. {BY_HAND}")
+
     def mirrored(self, url: str) -> list[str]:
         if re.search(r"\.(zip|tar|tgz|gz)$", urlsplit(url).path):
             return [url]
@@ -263,14 +270,28 @@ class Files(Corpus):
             key: 0.0 if self.given(key) else getattr(self, f"{key}_share")
             for key in ("dev", "test")
         }
+        left_out, taken = 0, set()  # by dev or test files; training may have it too, and says so
+        if split != "train":
+            own = (self.read(other) for other in shares if self.given(other))
+            taken = {source_key(pair.src) for pair in chain(*own)}
         pairs = (
             read_tsv(self.path("tsv"))
             if self.tsv is not None
             else read_parallel(self.path("train_src"), self.path("train_tgt"))
         )
         for pair in pairs:
-            if split_of(source_key(pair.src), **shares) == split:
-                yield pair
+            key = source_key(pair.src)
+            if split_of(key, **shares) == split:
+                if key in taken:
+                    left_out += 1
+                else:
+                    yield pair
+        if left_out:
+            logger.warning(
+                "%d pairs drawn for %s are left out: their sources stand in the dev or test files",
+                left_out,
+                split,
+            )
 
     def stream(self, split: str) -> Iterator[Pair]:
         pairs, train = super().stream(split), split == "train"

@@ -143,6 +143,8 @@ def learn(*texts: Sequence[str] | TextFile, type: str, size: int) -> Tokenizer:
 def sample(*texts: Sequence[str] | TextFile) -> Iterator[str]:
     """All sentences of the texts; of more than MAX_SENTENCES, so many, evenly spaced."""
     count = sum(map(len, texts))
+    if count > MAX_SENTENCES:
+        log.info("vocabulary: learnt from %d of %d sentences, evenly spaced", MAX_SENTENCES, count)
     for number, sentence in enumerate(chain(*texts)):
         if number * MAX_SENTENCES % count < MAX_SENTENCES:
             yield sentence

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from hydra.utils import instantiate
 
 from cli import CONFIGS, check_overrides, command
 from data.batching import TokenArray
@@ -27,7 +26,7 @@ from data.tokenizer import Tokenizer, learn_pair
 from decoding import cost
 from decoding.device import device_of, use_threads
 from decoding.results import write_results
-from decoding.run import Run
+from decoding.run import Run, corpus_of
 from decoding.translator import Translator
 from evaluation.tables import number, text_table
 from training.machine import in_fresh_process
@@ -152,7 +151,7 @@ def prepare(folder: Path, options: argparse.Namespace) -> None:
         options.overrides += ["data=files", *map("{}={}".format, names, options.text)]
     model = options.models.split(",")[0]
     config = settings(options, f"model={model}", f"data.max_pairs={PAIRS}")
-    corpus = instantiate(config.data).load("train")
+    corpus = corpus_of(config.data).load("train")
     pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
     for side, tokenizer in zip(("src", "tgt"), pair, strict=True):
         lines = "".join(f"{sentence}\n" for sentence in getattr(corpus, side))
@@ -202,13 +201,13 @@ def training(task: Record, config: Any, folder: Path, seconds: float) -> list[Re
     import train
     from training import cost as training_cost
 
-    corpus = instantiate(config.data).load("train")
+    corpus = corpus_of(config.data).load("train")
     pair = learn_pair(corpus.src, corpus.tgt, **config.tokenizer, cache=folder)
     sides = zip(pair, (corpus.src, corpus.tgt), strict=True)
     arrays = tuple(TokenArray(tokenizer.encode(side)) for tokenizer, side in sides)
-    parts = train.parts_of(config, arrays, pair)
     dev = ParallelCorpus(corpus.src[:1], corpus.tgt[:1])
-    trainer = train.trainer_of(config, parts, dev, pair, folder, writer=None)
+    data = train.Data(arrays, dev, pair, text="")
+    trainer = train.trainer_of(config, train.parts_of(config, data), data, folder, writer=None)
     flops = training_cost.product_flops_per_token(trainer, COUNTED)
     speed = training_cost.speed(trainer, seconds)
     memory = cost.peak_memory_mb(trainer.device)

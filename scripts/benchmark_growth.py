@@ -132,8 +132,8 @@ def start_and_train(folder: Path, size: int, overrides: Sequence[str], seconds: 
     importlib.import_module("torch._dynamo")  # or torch would, with the first optimiser
     begun = time.perf_counter()
     data = train.data_of(config)
-    parts = train.parts_of(config, data.train, data.tokenizers)
-    trainer = train.trainer_of(config, parts, data.dev, data.tokenizers, folder, writer=None)
+    parts = train.parts_of(config, data)
+    trainer = train.trainer_of(config, parts, data, folder, writer=None)
     next(trainer.batches)
     started = time.perf_counter() - begun
     speed = training_cost.speed(trainer, seconds)

@@ -54,9 +54,8 @@ def trainer(text: tuple[Path, Path], tmp_path: Path) -> Trainer:
     src, tgt = (path.read_text().splitlines() for path in text)
     pair = learn_pair(src, tgt, **config.tokenizer, cache=tmp_path)
     arrays = tuple(TokenArray(t.encode(side)) for t, side in zip(pair, (src, tgt), strict=True))
-    parts = train.parts_of(config, arrays, pair)
-    dev = ParallelCorpus(src[:1], tgt[:1])
-    return train.trainer_of(config, parts, dev, pair, tmp_path, writer=None)
+    data = train.Data(arrays, ParallelCorpus(src[:1], tgt[:1]), pair, text="")
+    return train.trainer_of(config, train.parts_of(config, data), data, tmp_path, writer=None)
 
 
 def forward_products(rows: int, src: int, tgt: int, vocabulary: int) -> int:

@@ -8,6 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,9 @@ def test_rows_without_a_tab_are_reported_by_number_and_further_columns_are_not_t
     pairs = [pair for pair in read_tsv(tmp_path / "a.tsv") if pair.src]
     assert pairs == [Pair("Go.", "Va !"), Pair("Hi.", "Salut.")]
     assert "2 rows without a TAB left out: 2, 5" in caplog.text
+    caplog.clear()
+    assert list(islice(read_tsv(tmp_path / "a.tsv"), 2))[1] == Pair("", "")  # as max_pairs does
+    assert "1 rows without a TAB left out: 2" in caplog.text
 
 
 # Cleaning
@@ -354,6 +358,25 @@ def test_overlap_between_files_of_the_user_is_measured_and_reported(
         "1 of 3 test sources also in train",
         "1 of 3 test sources also in dev",
     ]
+
+
+@pytest.mark.parametrize("own", ["dev", "test"])
+def test_no_source_drawn_for_one_held_out_split_stands_in_the_users_other_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, own: str
+) -> None:
+    keys, drawn = text_files(tmp_path), {"dev": "test", "test": "dev"}[own]
+    keys[f"{own}_src"] = write(tmp_path / "own.en", "Something else\nAnother\n")
+    keys[f"{own}_tgt"] = write(tmp_path / "own.fr", "autre chose\nun autre\n")
+    before = files(**keys, dev_share=0.1, test_share=0.1).load(drawn).src
+    write(tmp_path / "own.en", f"{before[1].upper()}\nSomething else\n")
+    for reverse in (False, True):
+        caplog.clear()
+        corpus = files(**keys, dev_share=0.1, test_share=0.1, reverse=reverse)
+        left, known = corpus.load(drawn), corpus.load(own)
+        english = [(text.tgt if reverse else text.src) for text in (left, known)]
+        assert len(english[0]) > 10
+        assert set(map(source_key, english[0])).isdisjoint(map(source_key, english[1]))
+        assert f"drawn for {drawn} are left out" in caplog.text
 
 
 def test_relative_paths_start_from_where_the_command_is_started(

@@ -351,7 +351,7 @@ def test_settings_call_nothing_but_architectures(tmp_path, monkeypatch, settings
 
 def test_numbers_that_would_fill_the_memory_are_refused() -> None:
     sizes = {"embedding": 4, "hidden": 4, "layers": 10**9, "cell": "gru", "dropout": 0.0}
-    with pytest.raises(ValueError, match="model.layers must be from 1 to 100,000, not 1000000000"):
+    with pytest.raises(ValueError, match=r"model\.layers must be from 1 to 100,000, not 1000"):
         checkpoint.build({"_target_": "models.rnn.RNN", "reverse_source": False, **sizes}, 5, 5)
 
 
@@ -397,8 +397,7 @@ def test_nothing_in_the_project_runs_what_a_file_holds() -> None:
         assert given.get("weights_only") == "True", path
     for path, node in calls.get("np.load", ()):
         assert not {word.arg for word in node.keywords} & {"allow_pickle"}, path
-    instantiated = {path for path, _ in calls.get("instantiate", ())}
-    assert instantiated <= {"evaluate.py", "benchmark.py"}  # of the project's own configs alone
+    assert "instantiate" not in calls
     for path, node in [
         call for name, found in calls.items() if "subprocess" in name for call in found
     ]:

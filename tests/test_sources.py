@@ -486,6 +486,27 @@ def test_multi30k_reads_folders_archives_and_mirrors(
     assert len(corpus.load("test_2017_mscoco")) == 1
 
 
+@pytest.mark.parametrize("form", ["url", "archive"])
+def test_multi30k_from_elsewhere_is_looked_into_before_it_is_kept(
+    server: Server, tmp_path: Path, corpora: Path, form: str
+) -> None:
+    sound = captions()
+    for wrong, said in (
+        ({"train.en.gz": b"<html>not found</html>"}, r"train\.en\.gz: damaged or cut-off gzip"),
+        ({"val.fr.gz": gzip.compress(b"one\n")}, r"val\.(en|fr) has . lines, val\.(fr|en) ."),
+    ):
+        archive = tmp_path / "own.zip"
+        archive.write_bytes(zipped(sound | wrong))
+        server.files |= {f"/m/{name}": content for name, content in (sound | wrong).items()}
+        source = str(archive) if form == "archive" else f"{server.url}/m"
+        with pytest.raises(ValueError, match=said):
+            make(Multi30k, source=source).load("train")
+        assert not [name for name in left_behind(corpora) if not name.endswith(".lock")]
+    server.files |= {f"/m/{name}": content for name, content in sound.items()}
+    archive.write_bytes(zipped(sound))
+    assert len(make(Multi30k, source=source).load("train")) == 3
+
+
 # Europarl
 
 

@@ -78,7 +78,7 @@ class Trainer:
         log_every: int,
         keep: int,
     ) -> None:
-        """identity: the model's config and vocabulary sizes, kept in every checkpoint.
+        """identity: the model's config, vocabularies and text, kept in every checkpoint.
 
         Of several processes, only the first one has a writer.
         """

@@ -4,15 +4,13 @@ A sentence is fragments one after another in both languages; where the order dif
 adjective, a question), it differs inside a fragment.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any
 
-# What counts as a word in the alignments: the same rule as evaluation.alignment.words.
-WORD = re.compile(r"'s\b|[^\W_]+(?:-[^\W_]+)*(?:'(?=\w)(?!s\b))?|[^\w\s]|_")
+from data.pair import WORD
 
 Places = tuple[int, ...]  # positions of English words
 Words = list[tuple[str, Places]]  # French words with the English ones that they translate
