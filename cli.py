@@ -3,6 +3,7 @@
 import ctypes
 import difflib
 import functools
+import io
 import logging
 import math
 import os
@@ -71,6 +72,9 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
         keep_freed_memory()
         if sys.stderr is None:  # closed, as 2>&- does
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        for stream in (sys.stdout, sys.stderr):  # a terminal may know less than the text holds
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         if not logging.getLogger().handlers:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
         try:

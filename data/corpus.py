@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 # ’ ‘ ‛ ʼ ＇ ´: all stand for an apostrophe in running text.
 APOSTROPHES = "\u2019\u2018\u201b\u02bc\uff07\u00b4"
 
+PIECES_SPACE = "\u2581"  # in text that was split into pieces; vocabularies read it as a space
+
 MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe format (UAX 15, section 13)
 
 # No combining mark comes before U+0300. Written as one and more: so it is searched faster.
@@ -64,7 +66,7 @@ class _CharacterRule(dict[int, str]):
             kept = "'"
         elif char == "\r":
             kept = ""
-        elif char.isspace():
+        elif char.isspace() or char == PIECES_SPACE:
             kept = " "
         elif unicodedata.category(char) in ("Cc", "Cf", "Cs"):  # control, format, lone surrogate
             kept = ""
@@ -80,7 +82,7 @@ _CHARACTER_RULE = _CharacterRule()
 def normalise(text: str) -> str:
     """The text under the project's one rule; applying it twice changes nothing.
 
-    Composed accents (NFC); every Unicode space, tabulator or line separator is a plain space;
+    Composed accents (NFC); every Unicode space, tabulator, line separator or "▁" is a plain space;
     typographic apostrophes are "'"; byte-order marks, carriage returns, control, zero-width and
     other format characters (soft hyphen) are dropped; runs of spaces are one, none at the ends;
     of combining marks in a row, those after the 30th are dropped.

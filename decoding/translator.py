@@ -135,6 +135,7 @@ class Translator:
     @property
     def has_attention(self) -> bool:
         """Whether the model says where it looks."""
+        self.model.eval()
         src = torch.tensor([[EOS]], device=self.device)
         with torch.inference_mode():
             return self.model(src, src == EOS, src).alignment is not None
@@ -187,12 +188,17 @@ class Translator:
         return [Alignment(src, tgt, maps[ALIGNMENT].weights[0, 0]) for src, tgt, maps in found]
 
     def attention(
-        self, sources: Sequence[str], targets: Sequence[str | Translation]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str | Translation],
+        first_line: int = 1,
     ) -> list[Attention]:
         """All of the model's attention while it is made to produce `targets`, like `align`."""
-        return self._attention(
-            sources, targets, lambda b: self.model.attention_maps(b.src, b.src_mask, b.tgt_in)
-        )
+
+        def look(batch: Batch) -> dict[str, AttentionMap]:
+            return self.model.attention_maps(batch.src, batch.src_mask, batch.tgt_in)
+
+        return self._attention(sources, targets, look, first_line)
 
     def log_probs(
         self, sources: Sequence[str], targets: Sequence[str | Translation]
@@ -219,11 +225,12 @@ class Translator:
         sources: Sequence[str],
         targets: Sequence[str | Translation],
         look: Callable[[Batch], dict[str, AttentionMap]],
+        first_line: int = 1,
     ) -> list[Attention]:
         if not self.has_attention:
             name = type(self.model).__name__
             raise ValueError(f"{name} has no attention, so there is no alignment to show")
-        src, tgt = self._pairs(sources, targets)
+        src, tgt = self._pairs(sources, targets, first_line)
         results: list[Attention | None] = [None] * len(src)
         self.model.eval()
         for group in self._groups("aligning", src, tgt):
@@ -249,10 +256,13 @@ class Translator:
         return results
 
     def _pairs(
-        self, sources: Sequence[str], targets: Sequence[str | Translation]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str | Translation],
+        first_line: int = 1,
     ) -> tuple[list[list[int]], list[list[int]]]:
         """The tokens of both sides; of a translation, the very ones that the search returned."""
-        src = self._read([normalise(source) for source in sources])
+        src = self._read([normalise(source) for source in sources], first_line)
         tgt = [
             target.tokens
             if isinstance(target, Translation)
@@ -304,6 +314,14 @@ class Translator:
             for group in by_length(lengths, budget):
                 yield group.tolist()
                 bar.update(len(group))
+
+
+def attentive(run: Run, device: str, checkpoint: str) -> Translator:
+    """The translator of a run whose model says where it looks; ValueError for another."""
+    translator = Translator.from_run(run, device, checkpoint)
+    if not translator.has_attention:
+        raise ValueError(f"{run.name} has no attention, so there is no alignment to show")
+    return translator
 
 
 def _places(src: int, tgt: int, padded_src: int) -> dict[str, Tensor]:

@@ -27,7 +27,7 @@ from data.text import read_lines
 from decoding.described import model_and_step
 from decoding.evaluated import distinct_labels, read_evaluation, require_same_texts
 from decoding.run import Run
-from decoding.translator import ALIGNMENT, Translation, Translator, search_with
+from decoding.translator import ALIGNMENT, Translation, Translator, attentive, search_with
 from evaluation import choice
 from evaluation.alignment import (
     MEAN,
@@ -104,14 +104,6 @@ class Looked(NamedTuple):
     pieces: int
 
 
-def attentive(run: Run, options: argparse.Namespace) -> Translator:
-    """The model of a run, which must have attention."""
-    translator = Translator.from_run(run, options.device, options.checkpoint)
-    if not translator.has_attention:
-        raise ValueError(f"{run.name} has no attention, so there is no alignment to draw")
-    return translator
-
-
 def look(
     run: Run,
     translator: Translator,
@@ -146,7 +138,7 @@ def look(
 def draw_each(run: Run, options: argparse.Namespace) -> None:
     """A figure for each sentence given."""
     sources, targets = sentences(options)
-    translator = attentive(run, options)
+    translator = attentive(run, options.device, options.checkpoint)
     produced: list[str] | list[Translation] = targets
     given = bool(targets)
     if not given:
@@ -169,7 +161,7 @@ def draw_each(run: Run, options: argparse.Namespace) -> None:
 def draw_page(runs: Sequence[Run], options: argparse.Namespace) -> None:
     """One figure of several sentences, a column for each run."""
     labels = distinct_labels(runs)
-    models = [attentive(run, options) for run in runs]
+    models = [attentive(run, options.device, options.checkpoint) for run in runs]
     pairs, what = chosen(runs, models, options) if options.gallery else figure3(runs)
     sources, targets = zip(*pairs, strict=True)
     columns = [

@@ -26,7 +26,7 @@ from data.corpus import normalise
 from data.text import read_lines, write_whole
 from decoding.results import write_results
 from decoding.run import Run
-from decoding.translator import ALIGNMENT, Attention, Translator
+from decoding.translator import ALIGNMENT, Attention, Translator, attentive
 from evaluation import gold, links
 from evaluation.alignment import MEAN, select, word_alignment, word_shares, words
 from evaluation.alignment_scores import DIAGONAL, Looked, Record, Row, both_ways, tally
@@ -51,14 +51,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     draw = partial(links.draw_links, method=options.method, threshold=options.threshold)
     records: list[Record] = []
     for run in runs:
-        translator = attentive(run, options)
+        translator = attentive(run, options.device, options.checkpoint)
         text = supplied or read_corpus(run, options.split)
         if supplied and run.corpus().reverse:
             text = supplied.reversed()
         looked = looks(run, translator, text, options)
         if options.reverse:
             other = reversing(run, options)
-            back = looks(other, attentive(other, options), text.reversed(), options)
+            backwards = attentive(other, options.device, options.checkpoint)
+            back = looks(other, backwards, text.reversed(), options)
             records += tally(both_ways(looked, back, draw), text)
         else:
             found = ({row: draw(matrix) for row, matrix in one.items()} for one in looked)
@@ -159,14 +160,6 @@ def read_files(path: Path, text: Path | None, one_based: bool) -> AlignedText:
     )
 
 
-def attentive(run: Run, options: argparse.Namespace) -> Translator:
-    """The run's translator; ValueError if it has no attention."""
-    translator = Translator.from_run(run, options.device, options.checkpoint)
-    if not translator.has_attention:
-        raise ValueError(f"{run.name} has no attention, so there is no alignment to score")
-    return translator
-
-
 def reversing(run: Run, options: argparse.Namespace) -> Run:
     """The run of --reverse; ValueError if it does not translate the other way than `run`."""
     other = Run(options.reverse)
@@ -214,7 +207,7 @@ def looks(
     for start in tqdm(range(0, len(text.gold), CHUNK), run.name, leave=False, disable=None):
         part = slice(start, start + CHUNK)
         pairs = list(zip(text.sources[part], text.targets[part], text.words[part], strict=True))
-        attended = translator.attention(text.sources[part], text.targets[part])
+        attended = translator.attention(text.sources[part], text.targets[part], start + 1)
         found: list[Looked] = []
         for attention, (_, _, (src, tgt)) in zip(attended, pairs, strict=True):
             rows = rows or rows_of(run, attention, options)

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             missing = options.n_best - len(lines)
             print("\n".join([*lines, *["-inf\t"] * missing]))
             capped += found[0].length_capped
-            unknown += found[0].unknown_tokens
+            unknown += sum(t.unknown_tokens for t in found[: options.n_best])
         done += len(chunk)
     sys.stdout.flush()
     if capped:

@@ -15,7 +15,7 @@ from cli import command
 from data.corpus import normalise
 from data.text import read_lines, write_whole
 from decoding.run import Run
-from decoding.translator import MAX_SOURCE_TOKENS, Translator, search_with
+from decoding.translator import MAX_SOURCE_TOKENS, attentive, search_with
 from evaluation.alignment import words
 from evaluation.attention_page import LIMIT, Pair, Shown, attention_page, view
 
@@ -89,9 +89,7 @@ def views(
     run: Run, sources: Sequence[str], targets: Sequence[str], options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """What the page knows of each sentence in this run."""
-    translator = Translator.from_run(run, options.device, options.checkpoint)
-    if not translator.has_attention:
-        raise ValueError(f"{run.name} has no attention, so there is nothing to view")
+    translator = attentive(run, options.device, options.checkpoint)
     check_length("source", translator.src_tokenizer.encode(sources))
     check_length("target", translator.tgt_tokenizer.encode(targets))
     produced, texts = targets, targets

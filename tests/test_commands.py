@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import math
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -518,6 +519,37 @@ def test_a_job_that_fails_does_not_keep_the_rest_of_a_sweep_from_running(
     new = [*FILES, *TINY, "training.max_steps=2", "model=rnn", "name='s${seed}'"]
     error = fails(capsys, "train", "-m", *new, "+training.optimizer.eps=1e-8,-1,1e-9", "seed=91")
     assert "jobs of the sweep that failed" in error and "eps=-1" in error and "=1e-9" not in error
+
+
+def test_a_dev_sentence_that_cannot_be_drawn_ends_no_training(workplace: Path, monkeypatch) -> None:
+    from training import validation
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("too long to be drawn")
+
+    monkeypatch.setattr(validation, "alignment_figure", refuse)
+    call("train", *FILES, *TINY, "model=bahdanau", "name=undrawn", "training.max_steps=20")
+    folder = workplace / "runs/files/bahdanau/undrawn"
+    assert (folder / "checkpoints/best.pt").is_file()
+    said = (folder / "train.log").read_text()
+    assert re.search(r"no alignment of dev sentence \d+: too long to be drawn", said)
+
+
+def test_the_alignment_in_tensorboard_says_what_it_is(workplace: Path, monkeypatch) -> None:
+    from training import validation
+
+    drawn, draw = [], validation.alignment_figure
+
+    def keep(*arguments: object, **options: object) -> object:
+        drawn.append((arguments, options))
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(validation, "alignment_figure", keep)
+    call("train", *FILES, *TINY, "model=transformer", "name=drawn", "training.max_steps=20")
+    (weights, src_words, tgt_words), options = drawn[0]
+    assert weights.shape == (len(tgt_words), len(src_words))
+    assert options["title"] == "step 20, forced to the reference"
+    assert re.match(r"decoder layer 2 of 2, mean of \d heads · </s> left out", options["caption"])
 
 
 def test_every_job_of_a_sweep_has_its_own_folder_and_log(workplace: Path) -> None:

@@ -95,6 +95,7 @@ def test_normalised_text_has_no_space_but_single_plain_ones(text: str) -> None:
         ("\ufeffOui\r", "Oui"),  # byte-order mark, carriage return
         ("co\u00adop\u200bérer", "coopérer"),  # soft hyphen, zero-width space
         ("a\u2028b\u0085c\x0bd", "a b c d"),  # line separators are spaces here
+        ("▁the ▁dog ' s", "the dog ' s"),  # text that was split into pieces
         ("  a   b  ", "a b"),
         ("\u00a0\u200b\r\n", ""),
         ("œuf \U0001f600", "œuf \U0001f600"),
@@ -422,6 +423,17 @@ def test_nothing_depends_on_the_locale(tmp_path: Path) -> None:
         check=True,
     )
     assert answer.stdout.strip() == ascii(["l'été", "l'hiver"]).encode()
+
+
+def test_what_a_terminal_cannot_show_is_written_in_ascii_and_stops_nothing() -> None:
+    code = "from cli import command; command(lambda: print('1–10 œuf'))(); print('after')"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+    )
+    assert answer.stdout.split(b"\n")[:2] == [rb"1\u201310 \u0153uf", b"after"]
 
 
 def test_a_file_of_a_byte_order_mark_alone_has_no_line(tmp_path: Path) -> None:

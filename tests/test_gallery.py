@@ -243,7 +243,7 @@ def pages(monkeypatch):
         return gallery_figure(panels, columns, caption)
 
     monkeypatch.setattr(plot_alignments, "gallery_figure", record)
-    monkeypatch.setattr(plot_alignments, "Translator", PretendedTranslator)
+    monkeypatch.setattr("decoding.translator.Translator", PretendedTranslator)
     quick = partial(save, vectors=False, dpi=20)
     monkeypatch.setattr(plot_alignments, "save", quick)
     said = "{0.name} · checkpoint {1} (step 7)"

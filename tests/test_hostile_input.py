@@ -747,6 +747,10 @@ def test_unknown_tokens_are_counted_right_from_end_to_end(run: Path) -> None:
         said = translated(run, sources, "--checkpoint", name, "--beam-size", "1")
         assert said.out.decode().count("⁇") == marks
         assert (f"{marks} unknown tokens are in the output" in said.err) == (marks > 0)
+        said = translated(run, sources, "--checkpoint", name, "--beam-size", "3", "--n-best", "3")
+        several = said.out.decode().count("⁇")
+        assert several >= marks
+        assert (f"{several} unknown tokens are in the output" in said.err) == (several > 0)
         seen.add(marks)
     assert len(seen) > 1 and max(seen) > 20
 

@@ -213,7 +213,7 @@ class PretendedTranslator:
             Translation(self.text, [9, 8, 7], self.pieces, -1.0, -1.0, False, 0) for _ in sentences
         ]
 
-    def attention(self, sources, targets):
+    def attention(self, sources, targets, first_line=1):
         self.asked.append(len(sources))
         return [
             Attention(
@@ -239,8 +239,7 @@ def several(monkeypatch):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.setattr(PretendedTranslator, "asked", [])
-    monkeypatch.setattr(plot_alignments, "Translator", PretendedTranslator)
-    monkeypatch.setattr(score_alignments, "Translator", PretendedTranslator)
+    monkeypatch.setattr("decoding.translator.Translator", PretendedTranslator)
     monkeypatch.setattr(
         plot_alignments, "model_and_step", lambda run, name: f"{run.name} · checkpoint {name}"
     )

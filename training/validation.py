@@ -15,8 +15,8 @@ from torch.utils.tensorboard.summary import hparams
 from data.batching import TokenArray, evaluation_batches
 from data.corpus import ParallelCorpus
 from data.tokenizer import PAD, Tokenizer
-from decoding.translator import MAX_SOURCE_TOKENS, Search, Translator
-from evaluation.alignment import word_alignment, words
+from decoding.translator import ALIGNMENT, MAX_SOURCE_TOKENS, Search, Translator
+from evaluation.alignment import MEAN, select, selection, word_alignment, words
 from evaluation.bleu import bleu_by_length
 from evaluation.figures import alignment_figure
 from models.seq2seq import Seq2Seq
@@ -77,7 +77,7 @@ class Validation:
 
     def _illustrative(self) -> int | None:
         """The sentence whose alignment is drawn: the one nearest 12 words, the first if several."""
-        nearest = min(range(len(self.dev)), key=lambda i: abs(len(self.dev.src[i].split()) - 12))
+        nearest = min(range(len(self.dev)), key=lambda i: abs(len(words(self.dev.src[i])) - 12))
         longest = max(self.src.lengths[nearest], self.tgt.lengths[nearest])
         return nearest if longest <= MAX_DRAWN else None
 
@@ -104,7 +104,10 @@ class Validation:
         self._write_lengths(hypotheses, references, step)
         self._write_translations(hypotheses, step)
         if self.translator.has_attention and self.shown is not None:
-            self._write_alignment(self.shown, step)
+            try:
+                self._write_alignment(self.shown, step)
+            except ValueError as error:  # what cannot be drawn ends no training
+                log.warning("no alignment of dev sentence %d: %s", self.shown + 1, error)
         return scores
 
     def _write_lengths(
@@ -127,16 +130,22 @@ class Validation:
 
     def _write_alignment(self, shown: int, step: int) -> None:
         source, target = self.dev.src[shown], self.dev.tgt[shown]
-        aligned = self.translator.align([source], [target])[0]
+        found = self.translator.attention([source], [target])[0]
+        weights = found.maps[ALIGNMENT].weights
+        layer = getattr(self.translator.model, "alignment_layer", len(weights))
         drawn = word_alignment(
-            aligned.weights,
-            aligned.src_pieces,
-            aligned.tgt_pieces,
+            select(weights, layer, MEAN),
+            found.src_pieces,
+            found.tgt_pieces,
             src_words=words(source),
             tgt_words=words(target),
         )
         title = f"step {step}, forced to the reference"
-        figure = alignment_figure(drawn.matrix, drawn.src_words, drawn.tgt_words, title=title)
+        where = selection(weights.shape[:2], layer, MEAN)
+        caption = f"{where} · </s> left out, rows rescaled to 1 · black 0, white 1"
+        figure = alignment_figure(
+            drawn.matrix, drawn.src_words, drawn.tgt_words, title=title, caption=caption
+        )
         figure.set_dpi(200)  # or its small letters are a blur
         self.writer.add_figure("valid/alignment", figure, step)
 
