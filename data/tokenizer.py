@@ -79,7 +79,7 @@ class Tokenizer:
         """The same sentences in other pieces, drawn at random: subword regularisation.
 
         A unigram vocabulary draws a segmentation by its probability to the power of alpha (Kudo
-        2018, section 3.2, all segmentations); of a BPE vocabulary each merge is left out with
+        2018, section 3.3, all segmentations); of a BPE vocabulary each merge is left out with
         probability alpha (Provilkov et al. 2020, section 3). Sentences with UNK stay as they are.
         """
         texts = self._processor.decode([list(map(int, sentence)) for sentence in sentences])

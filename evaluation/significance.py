@@ -9,6 +9,8 @@ import numpy as np
 from evaluation.bleu import SEED, bleu_of, buckets
 from evaluation.tables import span, text_table
 
+MAX_DRAWS = 20_000_000  # sentences exchanged at once: bounds the memory
+
 
 class Difference(NamedTuple):
     """How much better one system's BLEU is than another's, and how likely chance alone does it."""
@@ -31,8 +33,9 @@ def paired_difference(
         raise ValueError(f"{len(first)} and {len(second)} sentences cannot be compared in pairs")
     observed = float(bleu_of(first.sum(0)) - bleu_of(second.sum(0)))
     generator, extreme = np.random.default_rng(seed), 0
-    for start in range(0, trials, 1000):  # bounds the memory
-        swapped = generator.integers(2, size=(min(1000, trials - start), len(first)), dtype=bool)
+    at_once = min(1000, max(1, MAX_DRAWS // max(1, len(first))))
+    for start in range(0, trials, at_once):
+        swapped = generator.integers(2, size=(min(at_once, trials - start), len(first)), dtype=bool)
         exchange = swapped.astype(np.float64) @ (second - first)  # (trials, 10)
         differences = bleu_of(first.sum(0) + exchange) - bleu_of(second.sum(0) - exchange)
         extreme += int((np.abs(differences) >= abs(observed) - 1e-9).sum())

@@ -55,7 +55,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class SubLayer(nn.Module):
-    """A residual connection around a sub-layer, dropout and layer norm: section 5.4."""
+    """A residual connection around a sub-layer, dropout and layer norm: sections 3.1 and 5.4."""
 
     def __init__(self, d_model: int, dropout: float, norm: str) -> None:
         super().__init__()

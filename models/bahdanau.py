@@ -56,7 +56,7 @@ class Bahdanau(Seq2Seq[BahdanauState]):
         rightward, _ = self.forwards(embedded)
         leftward, _ = self.backwards(reverse(embedded, src_mask))
         leftward = reverse(leftward, src_mask)
-        annotations = torch.cat([rightward, leftward], dim=-1)  # eq. (7), section 3.2
+        annotations = torch.cat([rightward, leftward], dim=-1)  # eq. (7), appendix A.2.1
         hidden = tuple(part.squeeze(1) for part in self.initial(leftward[:, 0]))  # A.2.2
         return BahdanauState(annotations, self.U_a(annotations), src_mask, hidden)
 

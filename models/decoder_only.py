@@ -47,7 +47,7 @@ class DecoderOnlyState(DecoderState):
 
 
 class Layer(nn.Module):
-    """Attention to this position and to those before, then a feed-forward network."""
+    """Attention to what the mask lets see, then a feed-forward network."""
 
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float, norm: str) -> None:
         super().__init__()

@@ -6,8 +6,8 @@ Luong, Pham, Manning 2015, "Effective Approaches to Attention-based Neural Machi
 What departs from it: a layer norm (Ba et al. 2016) before the tanh of eq. (5), many of whose units
 otherwise saturate under the common recipe with Adam (the paper has plain SGD), so that training
 lags far behind the other models'; the decoder begins from tanh(W h̄_last) in every layer, as the
-other recurrent models do, not from a copy of all the encoder's last states; a GRU, and a source
-read from both ends, are options.
+other recurrent models do, not from a copy of all the encoder's last states; a GRU
+is an option, and a source read from both ends the default (model.bidirectional).
 
 Without input feeding, what the attention finds does not enter the recurrent layers. These then run
 over all the target at once, and the attention is one product for all positions.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from models.dropout import Dropout
-from models.recurrent import Hidden, InitialState, last, recurrent_layers, reverse
+from models.recurrent import Hidden, InitialState, last, recurrent_layers, reverse, run
 from models.seq2seq import DecoderState, Decoding, Seq2Seq, masked_softmax, require
 
 
@@ -95,13 +95,11 @@ class Luong(Seq2Seq[LuongState]):
 
     def decode(self, tgt: Tensor, state: LuongState) -> Decoding[LuongState]:
         embedded = self.dropout(self.tgt_embedding(tgt))  # (batch, tgt_len, embedding)
-        # torch's recurrent layers want (layers, batch, hidden)
-        hidden = tuple(part.transpose(0, 1).contiguous() for part in state.hidden)
-        fed, attentional, alignments = state.fed, [], []
+        hidden, fed, attentional, alignments = state.hidden, state.fed, [], []
         for y in embedded.split(1 if self.input_feeding else tgt.size(1), dim=1):
             if self.input_feeding:
                 y = torch.cat([y, fed], dim=-1)  # section 3.3
-            h, hidden = self._recur(y, hidden)  # h_t
+            h, hidden = run(self.decoder, y, hidden)  # h_t
             energy = self._score(h, state.keys)
             alignment = masked_softmax(energy, state.src_mask.unsqueeze(1))  # a_t(s), eq. (7)
             context = torch.einsum("bts,bsd->btd", alignment, state.memory)  # c_t
@@ -109,14 +107,8 @@ class Luong(Seq2Seq[LuongState]):
             attentional.append(fed)
             alignments.append(alignment)
         logits = self.W_s(self.dropout(torch.cat(attentional, dim=1)))  # eq. (6)
-        hidden = tuple(part.transpose(0, 1) for part in hidden)
         after = LuongState(state.memory, state.keys, state.src_mask, hidden, fed[:, -1:])
         return Decoding(logits, torch.cat(alignments, dim=1), after)
-
-    def _recur(self, y: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
-        """The top layer's states over y, (batch, length, ...), and each layer's last ones."""
-        h, after = self.decoder(y, hidden if len(hidden) == 2 else hidden[0])
-        return h, after if isinstance(after, tuple) else (after,)
 
     def _score(self, h: Tensor, keys: Tensor) -> Tensor:
         """score(h_t, h̄_s), section 3.1: (batch, tgt_len, hidden) -> (batch, tgt_len, src_len)."""

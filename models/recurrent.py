@@ -1,4 +1,4 @@
-"""What the two recurrent papers share: gated units, reading direction, the deep output layer."""
+"""What the recurrent papers share: gated units, reading direction, the deep output layer."""
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,18 @@ def recurrent_layers(cell: str, inputs: int, hidden: int, layers: int, dropout: 
     require(cell in UNITS, f"model.cell must be gru or lstm, not {cell!r}")
     between = dropout if layers > 1 else 0.0
     return UNITS[cell](inputs, hidden, layers, batch_first=True, dropout=between)
+
+
+def run(layers: nn.Module, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
+    """The top layer's outputs over x, and the state of all layers after it.
+
+    x: (batch, length, inputs); outputs: (batch, length, hidden); states: each (batch, layers,
+    hidden), of which a GRU has one and an LSTM two.
+    """
+    before = tuple(part.transpose(0, 1).contiguous() for part in hidden)  # as torch has them
+    outputs, after = layers(x, before if len(before) == 2 else before[0])
+    after = after if isinstance(after, tuple) else (after,)
+    return outputs, tuple(part.transpose(0, 1) for part in after)
 
 
 def reverse(tokens: Tensor, mask: Tensor) -> Tensor:

@@ -15,7 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from models.dropout import Dropout
-from models.recurrent import DeepOutput, Hidden, InitialState, last, recurrent_layers, reverse
+from models.recurrent import (
+    DeepOutput,
+    Hidden,
+    InitialState,
+    last,
+    recurrent_layers,
+    reverse,
+    run,
+)
 from models.seq2seq import DecoderState, Decoding, Seq2Seq
 
 
@@ -60,11 +68,6 @@ class RNN(Seq2Seq[RNNState]):
         embedded = self.dropout(self.tgt_embedding(tgt))  # (batch, tgt_len, embedding)
         context = state.context.unsqueeze(1).expand(-1, tgt.size(1), -1)
         # c is known beforehand, so all the steps of h_t = f(h_{t-1}, y_{t-1}, c) are one call
-        before = tuple(part.transpose(0, 1).contiguous() for part in state.hidden)
-        outputs, after = self.decoder(
-            torch.cat([embedded, context], dim=-1), before if len(before) == 2 else before[0]
-        )
-        after = after if isinstance(after, tuple) else (after,)
-        hidden = tuple(part.transpose(0, 1) for part in after)
+        outputs, hidden = run(self.decoder, torch.cat([embedded, context], dim=-1), state.hidden)
         logits = self.output(outputs, embedded, context)
         return Decoding(logits, None, RNNState(state.context, hidden))

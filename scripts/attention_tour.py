@@ -82,8 +82,8 @@ def introduction(runs: Sequence[Run]) -> str:
             """From one context vector to multi-head attention in eight steps, each for what the one
             before could not do. All numbers and figures, but the published ones, are computed by
             the functions that train and translate in this repository; each step ends with their
-            names. Each step is a file of `scripts/tour/`, and
-            `python -m scripts.attention_tour` writes this page anew."""
+            names. Each step is a file of `scripts/tour/`;
+            `python -m scripts.attention_tour RUN RUN ...` writes such a page of other runs."""
         ),
         prose(f"Trained runs shown: {shown}."),
     )

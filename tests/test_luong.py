@@ -152,8 +152,8 @@ def test_dot_is_refused_where_the_sizes_differ() -> None:
     [
         ({"score": "location"}, "dot, general or concat, not 'location'"),
         ({"cell": "rnn"}, "gru or lstm, not 'rnn'"),
-        ({"encoder_layers": 0}, "at least 1, not 0"),
-        ({"decoder_layers": 0}, "at least 1, not 0"),
+        ({"encoder_layers": 0}, "from 1 to 100,000, not 0"),
+        ({"decoder_layers": 0}, "from 1 to 100,000, not 0"),
     ],
 )
 def test_what_it_cannot_be_is_refused_in_words(options: dict, message: str) -> None:

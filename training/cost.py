@@ -116,7 +116,6 @@ def kinds_of_work(trainer: Trainer, updates: int) -> dict[str, float]:
     trainer.batches = watched = _Watched(trainer.batches)
     trainer.update()
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
-    begun = time.perf_counter()
     with profile(activities=activities, acc_events=True) as profiler:
         begun = time.perf_counter()
         for _ in range(updates):

@@ -61,7 +61,7 @@ class Validation:
         translator: Translator,
         dev: ParallelCorpus,
         search: Search,
-        writer: SummaryWriter,
+        writer: SummaryWriter | None,
         *,
         batch_tokens: int,
         edges: Sequence[int],
