@@ -52,7 +52,7 @@ class Batch:
 
 
 class TokenArray:
-    """The tokens of many sentences, end to end in one array: 2 or 4 bytes a token, no Python lists."""
+    """The tokens of many sentences, end to end in one array: 2 or 4 bytes each, no Python lists."""
 
     def __init__(self, sentences: Sequence[Sequence[int]]) -> None:
         self.lengths = np.fromiter((len(s) for s in sentences), np.int64, len(sentences))

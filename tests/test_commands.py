@@ -164,14 +164,37 @@ def test_evaluation_writes_what_it_measured(run: Path) -> None:
     assert (folder / "bleu_by_length.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_moved_run_still_evaluates(run: Path, tmp_path: Path, monkeypatch) -> None:
-    import shutil
-
-    moved = tmp_path / "elsewhere"
-    shutil.copytree(run, moved)
+def test_a_moved_run_still_evaluates_and_goes_on(run: Path, tmp_path: Path, monkeypatch) -> None:
+    copy = shutil.copytree(run, run.with_name("copy"))
+    moved = copy.rename(tmp_path / "elsewhere")
+    before = run.rename(run.with_name("hidden"))  # where it was, there is nothing
     monkeypatch.chdir(tmp_path)
-    call("evaluate", "run=elsewhere", "checkpoint=[best,last]", "ter=false", "search=greedy")
-    assert json.loads((moved / "evaluation/test/scores.json").read_text())["ter"] is None
+    try:
+        call("evaluate", "run=elsewhere", "checkpoint=[best,last]", "ter=false", "search=greedy")
+        assert json.loads((moved / "evaluation/test/scores.json").read_text())["ter"] is None
+        call("train", "resume=elsewhere", "training.max_steps=42")
+        assert scalars(moved).Scalars("valid/bleu")[-1].step == 42
+    finally:
+        before.rename(run)
+
+
+def test_training_goes_on_with_its_own_text_and_vocabularies_alone(
+    run: Path, tmp_path: Path, workplace: Path, capsys
+) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    dev = workplace / "dev.tgt"
+    text = dev.read_text()
+    words = text.split()
+    try:
+        dev.write_text(text.replace(words[0], words[1], 1))  # as many lines, words, letters
+        said = fails(capsys, "train", f"resume={copy}", "training.max_steps=42")
+        assert "the training or dev text is not what it was when this run began" in said
+    finally:
+        dev.write_text(text)
+    tokenizers = copy / "tokenizers"
+    (tokenizers / "src.model").write_bytes((tokenizers / "tgt.model").read_bytes())
+    said = fails(capsys, "train", f"resume={copy}", "training.max_steps=42")
+    assert "last.pt" in said and "vocabular" in said
 
 
 def test_resuming_a_shorter_training_equals_the_longer_one(run: Path, workplace: Path) -> None:

@@ -114,14 +114,22 @@ def stop_in(training: Trainer, step: int, number: int = signal.SIGTERM) -> None:
     assert stopped.value.signal_number == number and training.progress.step == step
 
 
-@pytest.mark.parametrize("name, muon", [*((name, None) for name in NAMES), ("transformer", 0.02)])
-def test_resuming_equals_never_stopping(name: str, muon: float | None, tmp_path: Path) -> None:
-    trainer(tmp_path / "whole", name, muon=muon).fit()
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        *((name, {}) for name in NAMES),
+        ("transformer", {"muon": 0.02}),
+        ("transformer", {"bf16": True}),
+        ("bahdanau", {"bf16": True}),
+    ],
+)
+def test_resuming_equals_never_stopping(name: str, options: dict, tmp_path: Path) -> None:
+    trainer(tmp_path / "whole", name, **options).fit()
     folder = tmp_path / "stopped"
-    stop_in(trainer(folder, name, muon=muon), 1)
+    stop_in(trainer(folder, name, **options), 1)
     for stop, number in ((6, signal.SIGTERM), (8, signal.SIGINT), (11, signal.SIGHUP), (12, None)):
         torch.manual_seed(999)  # whatever else drew random numbers meanwhile
-        training = trainer(folder, name, muon=muon)
+        training = trainer(folder, name, **options)
         torch.manual_seed(123)
         training.resume(checkpoints.load(folder / "checkpoints" / "last.pt"))
         if number:
