@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, InstantiationException
+from hydra.errors import CompactHydraException, HydraException, InstantiationException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -135,30 +135,27 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
         def run() -> None:
             command(check_overrides)(config_name, sys.argv[1:])
             jobs = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)
-            failed: list[str] = []
-            command(jobs(_one_of_several(command(main), failed)))()
-            if failed:
-                fail(f"jobs of the sweep that failed: {'; '.join(failed)}")
+            command(jobs(_one_of_several(command(main))))()
 
         return run
 
     return decorate
 
 
-def _one_of_several(
-    main: Callable[[DictConfig], None], failed: list[str]
-) -> Callable[[DictConfig], None]:
-    """In a sweep, a job that fails is noted, and the next ones run all the same."""
+def _one_of_several(main: Callable[[DictConfig], None]) -> Callable[[DictConfig], None]:
+    """In a sweep, a job that fails does not keep the others from running; the sweep fails after.
+
+    For that a launcher has to see an exception: it lets a SystemExit through at once.
+    """
 
     @functools.wraps(main)
     def job(config: DictConfig) -> None:
         try:
             main(config)
         except SystemExit as end:
-            hydra_config = HydraConfig.get()
-            if hydra_config.mode != RunMode.MULTIRUN or end.code != 1:  # or it was stopped
+            if HydraConfig.get().mode != RunMode.MULTIRUN or end.code != 1:  # or it was stopped
                 raise
-            failed.append(hydra_config.job.override_dirname)
+            raise CompactHydraException("error: this job failed, as was said above") from None
 
     return job
 

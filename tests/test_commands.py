@@ -539,9 +539,18 @@ def test_a_damaged_checkpoint_is_named_and_the_other_stays_usable(
 def test_a_job_that_fails_does_not_keep_the_rest_of_a_sweep_from_running(
     workplace: Path, capsys
 ) -> None:
-    new = [*FILES, *TINY, "training.max_steps=2", "model=rnn", "name='s${seed}'"]
-    error = fails(capsys, "train", "-m", *new, "+training.optimizer.eps=1e-8,-1,1e-9", "seed=91")
-    assert "jobs of the sweep that failed" in error and "eps=-1" in error and "=1e-9" not in error
+    new = [*FILES, *TINY, "training.max_steps=2", "model=rnn"]
+    decay = "training.optimizer.weight_decay"
+    new += [f"{decay}=0.1,-1,0.2", f"name='s-${{{decay}}}'"]
+    with pytest.raises(SystemExit) as ended:
+        call("train", "-m", *new)
+    error = capsys.readouterr().err
+    assert ended.value.code == 1 and "Traceback" not in error
+    assert "error: training.optimizer: Invalid weight_decay value: -1" in error
+    assert error.index("weight_decay value: -1") < error.index("rnn/s-0.2")  # at once, not at last
+    assert re.search(rf"with overrides: .*{decay}=-1.*\nerror: this job failed", error)
+    runs = workplace / "runs" / "files" / "rnn"
+    assert [(runs / f"s-{value}").is_dir() for value in (0.1, -1, 0.2)] == [True, False, True]
 
 
 def test_a_dev_sentence_that_cannot_be_drawn_ends_no_training(workplace: Path, monkeypatch) -> None:

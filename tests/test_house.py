@@ -1,6 +1,7 @@
 """Who may import whom: no arrow upward, no circle, each library in its own room."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,16 @@ def test_packages_hold_their_rule_and_nothing_else() -> None:
     for path in [*ROOT.glob("*/__init__.py"), *ROOT.glob("data/*/__init__.py")]:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         assert len(body) == 1 and isinstance(body[0].value, ast.Constant), path
+
+
+def test_every_test_that_the_requirements_name_is_there() -> None:
+    text = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:long/)?test_\w+)(\.py)?`", text)
+    assert len(named) > 200
+    missing, file = [], ""
+    for name, ending in named:
+        if ending:
+            file = (ROOT / "tests" / f"{name}.py").read_text(encoding="utf-8")
+        elif f"def {name}(" not in file:
+            missing.append(name)
+    assert not missing
