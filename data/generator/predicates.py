@@ -81,10 +81,7 @@ class Predicates(Phrases):
         if room > 7 and frame.kind in "IA":  # little follows them: rather not in long clauses
             frame = choices[int(rnd() * len(choices))]
         kind = frame.kind
-        tenses = frame.tenses[mode]
-        tense = tenses[int(rnd() * len(tenses))]
-        if item.feature > 3 and tense == PAST_PROGRESSIVE:
-            tense = PAST  # few forms of the first and second persons
+        tense = self.tense(frame, mode, item.feature)
         state = frame.state
         single = mode == IF and frame.once  # not "if he dies every Sunday"
         polarity = AFFIRMATIVE
