@@ -39,6 +39,9 @@ def test_all_kept_results_are_shown_and_say_where_they_come_from() -> None:
         for run in content["runs"]:
             assert run["overrides"] and type(run["seed"]) is int and run["step"] > 0
             assert run["seconds"] > 0 and run["machine"]["processor"] and run["versions"]["torch"]
+        known = " ".join(f"/{run['run']}/" for run in content["runs"])
+        for named in filter(None, (record.get("run") for record in content["records"])):
+            assert named == "(none)" or all(f"/{run}/" in known for run in named.split(" + ")), path
 
 
 def test_a_table_is_put_where_its_mark_stands_and_nothing_else_changes(tmp_path: Path) -> None:
