@@ -89,7 +89,7 @@ def _table(
         about = {"model": first.config["chosen"]["model"], "settings": settings[first.name]}
         row = [
             *(about[label] for label in labels),
-            f"{own[0]['parameters']:,}",
+            f"{size:,}" if isinstance(size := own[0]["parameters"], int) else "",
             ", ".join(str(run.config.get("seed")) for run in members),
             f"{statistics.mean(minutes):.0f}" if minutes else "",
         ]
