@@ -29,7 +29,8 @@ def build(config: dict[str, Any] | DictConfig, src_vocab: int, tgt_vocab: int) -
     settings = {key: value for key, value in config.items() if key != "_target_"}
     try:
         for key, value in settings.items():
-            if type(value) is int and not 1 <= value <= MAX_NUMBER:
+            size = type(value) is int and key != "dropout"  # a share, which may be 0
+            if size and not 1 <= value <= MAX_NUMBER:
                 raise ValueError(f"model.{key} must be from 1 to {MAX_NUMBER:,}, not {value}")
         architecture = _architecture(str(config.get("_target_")))
         return architecture(**settings, src_vocab=src_vocab, tgt_vocab=tgt_vocab)

@@ -142,7 +142,7 @@ def test_the_share_on_the_source_sums_to_one_even_where_it_underflows() -> None:
     "options, message",
     [
         ({"prefix": "both"}, "causal or full, not 'both'"),
-        ({"decoder_layers": 0}, "at least 1, not 0"),
+        ({"decoder_layers": 0}, "from 1 to 100,000, not 0"),
         ({"alignment_layer": 6}, "from 1 to 5, not 6"),
         ({"heads": 3}, "multiple of model.heads=3"),
         ({"norm": "none"}, "pre or post, not 'none'"),
