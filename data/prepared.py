@@ -34,6 +34,7 @@ from tqdm import tqdm
 from data.batching import TokenArray, write_tokens
 from data.corpus import Corpus, ParallelCorpus
 from data.download import arrive, corpora_root
+from data.notes import Listener, Said, say
 from data.pair import Pair
 from data.text import TextFile, digest_of, line_of
 from data.tokenizer import VERSION, Tokenizer
@@ -67,11 +68,11 @@ def prepare(corpus: Corpus) -> Prepared:
     """
     name = type(corpus).__name__.lower()
     origins = _identity(corpus)
-    said: list[tuple[int, str]] = []
+    said: Said = []
 
     def make(folder: Path) -> dict[str, Any]:
         said.clear()
-        with _Listener(said):
+        with Listener(said):
             digests, pairs = _write_text(corpus.stream("train"), folder)
             dev = json.dumps(asdict(corpus.load("dev")))
         (folder / "dev.json").write_text(dev, encoding="utf-8")
@@ -81,8 +82,8 @@ def prepare(corpus: Corpus) -> Prepared:
 
     settings = json.dumps(asdict(corpus), sort_keys=True, default=str)
     folder, about = _kept(f"{name}-{_key(type(corpus).__qualname__, settings, origins)}", make)
-    for level, message in about["said"] if not said else ():
-        log.log(level, "%s", message)
+    if not said:  # it was there
+        say(about["said"])
     src, tgt = (
         TextFile(folder / side, about["pairs"], about["digests"][side]) for side in ("src", "tgt")
     )
@@ -120,23 +121,6 @@ def _write_text(pairs: Iterable[Pair], folder: Path) -> tuple[dict[str, str], in
                 file.write(line)
                 hashes[side].update(line)
     return {side: found.hexdigest() for side, found in hashes.items()}, count
-
-
-class _Listener(logging.Handler):
-    """Notes down what this room says in a `with` block."""
-
-    def __init__(self, said: list[tuple[int, str]]) -> None:
-        super().__init__()
-        self.said = said
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.said.append((record.levelno, record.getMessage()))
-
-    def __enter__(self) -> None:
-        logging.getLogger("data").addHandler(self)
-
-    def __exit__(self, *_: object) -> None:
-        logging.getLogger("data").removeHandler(self)
 
 
 def _identity(corpus: Corpus) -> list[tuple[str | int, ...]]:

@@ -6,6 +6,7 @@ changes nothing more (identity rule), so that pieces are exactly the sentence's 
 
 import hashlib
 import io
+import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from data import notes
 from data.text import TextFile, digest_of, write_whole
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -195,12 +197,16 @@ def learn_cached(*texts: Sequence[str] | TextFile, type: str, size: int, cache: 
     settings = [VERSION, type, size, MAX_LINE_BYTES, MAX_SENTENCES]
     key = hashlib.sha256(repr([*settings, *map(digest_of, texts)]).encode())
     path = cache / f"{key.hexdigest()[:32]}.model"
+    said: notes.Said = []
     if path.is_file():
+        notes.say(notes.read(path.with_suffix(".json")))
         return Tokenizer.load(path)
-    tokenizer = learn(*texts, type=type, size=size)
+    with notes.Listener(said):
+        tokenizer = learn(*texts, type=type, size=size)
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        write_whole(path, tokenizer.model)
+        write_whole(path.with_suffix(".json"), json.dumps(said))
+        write_whole(path, tokenizer.model)  # where it is, so is what was said
     except OSError as error:  # it is learnt again the next time
         log.warning("%s: the vocabulary could not be kept there (%s)", cache, error)
     return tokenizer

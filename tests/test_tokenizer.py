@@ -148,10 +148,30 @@ def test_very_long_lines_are_left_out_and_counted(caplog) -> None:
 def test_a_vocabulary_is_learnt_once_for_a_text_and_its_settings(tmp_path) -> None:
     first = learn_cached(TEXT, type="bpe", size=80, cache=tmp_path)
     assert learn_cached(TEXT, type="bpe", size=80, cache=tmp_path).model == first.model
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("*.model"))) == 1
     learn_cached(TEXT, type="bpe", size=81, cache=tmp_path)
     learn_cached(TEXT[1:], type="bpe", size=80, cache=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.glob("*.model"))) == 3
+
+
+def test_what_was_said_in_learning_is_said_whenever_the_vocabulary_is_found(
+    tmp_path: Path, caplog, monkeypatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(module, "MAX_SENTENCES", len(TEXT))
+    options = {"type": "word", "size": 900, "cache": tmp_path}
+    said = []
+    for _ in range(2):
+        caplog.clear()
+        learn_cached([*TEXT, "x" * 20_000], **options)
+        said.append([(r.levelname, r.getMessage()) for r in caplog.records])
+    assert said[0] == said[1] and [level for level, _ in said[0]].count("WARNING") <= 1
+    assert any(f"learnt from {len(TEXT)} of {len(TEXT) + 1} sentences" in m for _, m in said[0])
+    assert any("fewer than 900" in m for _, m in said[0])
+    (notes,) = tmp_path.glob("*.json")
+    notes.write_text("{", encoding="utf-8")  # damaged: nothing is said, and nothing stops
+    caplog.clear()
+    assert learn_cached([*TEXT, "x" * 20_000], **options).size and not caplog.records
 
 
 def test_learning_is_reproducible() -> None:
@@ -195,7 +215,7 @@ def test_a_vocabulary_of_a_large_text_is_that_of_its_sample(
     learn_cached(large, **options)
     monkeypatch.setattr(module, "MAX_SENTENCES", 28)
     learn_cached(large, **options)  # another sample is not taken for this one
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.glob("*.model"))) == 2
 
 
 def test_text_in_a_file_gives_the_vocabulary_of_text_in_memory(
