@@ -24,14 +24,12 @@ from tqdm import tqdm
 
 from data.joining import MAX_JOIN, joined
 from data.pair import Pair
-from data.text import count_lines, read_lines
+from data.text import SPACE, count_lines, read_lines
 
 logger = logging.getLogger(__name__)
 
 # ’ ‘ ‛ ʼ ＇ ´: all stand for an apostrophe in running text.
 APOSTROPHES = "\u2019\u2018\u201b\u02bc\uff07\u00b4"
-
-PIECES_SPACE = "\u2581"  # in text that was split into pieces; vocabularies read it as a space
 
 MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe format (UAX 15, section 13)
 
@@ -66,7 +64,7 @@ class _CharacterRule(dict[int, str]):
             kept = "'"
         elif char == "\r":
             kept = ""
-        elif char.isspace() or char == PIECES_SPACE:
+        elif char.isspace() or char == SPACE:
             kept = " "
         elif unicodedata.category(char) in ("Cc", "Cf", "Cs"):  # control, format, lone surrogate
             kept = ""

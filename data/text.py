@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from data.archive import MAX_RATIO, unpacked_limit
 
+SPACE = "\u2581"  # "▁": how SentencePiece writes a space, and reads it wherever it stands
 MAX_LINE_BYTES = 1 << 24  # a longer line is no sentence
 
 

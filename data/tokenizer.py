@@ -17,10 +17,9 @@ from pathlib import Path
 import sentencepiece
 
 from data import notes
-from data.text import TextFile, digest_of, write_whole
+from data.text import SPACE, TextFile, digest_of, write_whole
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
-SPACE = "\u2581"  # "▁": SentencePiece's sign for a space, and a space where it stands in a text
 TYPES = ("bpe", "unigram", "char", "word")
 # Lines that take no part in learning the vocabulary; they are counted:
 MAX_LINE_BYTES = 16_384  # longer ones,

@@ -6,8 +6,8 @@ Luong, Pham, Manning 2015, "Effective Approaches to Attention-based Neural Machi
 What departs from it: a layer norm (Ba et al. 2016) before the tanh of eq. (5), many of whose units
 otherwise saturate under the common recipe with Adam (the paper has plain SGD), so that training
 lags far behind the other models'; the decoder begins from tanh(W h̄_last) in every layer, as the
-other recurrent models do, not from a copy of all the encoder's last states; a GRU
-is an option, and a source read from both ends the default (model.bidirectional).
+other recurrent models do, not from a copy of all the encoder's last states; a GRU is an option,
+and a source read from both ends the default (model.bidirectional).
 
 Without input feeding, what the attention finds does not enter the recurrent layers. These then run
 over all the target at once, and the attention is one product for all positions.
