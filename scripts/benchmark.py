@@ -29,6 +29,7 @@ from decoding.results import write_results
 from decoding.run import Run, corpus_of
 from decoding.translator import Translator
 from evaluation.tables import number, text_table
+from scripts.options import add_device
 from training.machine import in_fresh_process
 from training.machine import machine as machine_of
 
@@ -102,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{option}", type=int, metavar="N", help=f"the same as {key}=N")
     parser.add_argument("--batches", default="1,64", help="sentences at once, at most (1,64)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_device(parser)
     parser.add_argument(
         "--results", type=Path, metavar="NAME", help="tables and numbers: NAME_train.json, ..."
     )

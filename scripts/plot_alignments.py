@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from cli import command, number_or
 from data.corpus import normalise
-from data.text import read_lines
 from decoding.described import model_and_step
 from decoding.evaluated import distinct_labels, read_evaluation, require_same_texts
 from decoding.run import Run
@@ -40,6 +39,7 @@ from evaluation.alignment import (
 )
 from evaluation.figures import alignment_figure, save
 from evaluation.gallery import MAX_PANELS, Panel, gallery_figure
+from scripts.options import add_checkpoint, add_device, add_search, add_sentences, sentences
 
 
 @command
@@ -58,10 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scripts.plot_alignments", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folder")
-    parser.add_argument("--source", action="append", default=[], help="English sentence; repeat")
-    parser.add_argument("--target", action="append", default=[], help="its given French; repeat")
-    parser.add_argument("--sources", type=Path, metavar="FILE", help="source sentences, one a line")
-    parser.add_argument("--targets", type=Path, metavar="FILE", help="their targets, one a line")
+    add_sentences(parser)
     parser.add_argument("--gallery", action="store_true", help="a page of sentences of a test set")
     parser.add_argument("--count", type=int, default=6, help="sentences of the gallery (6)")
     parser.add_argument("--split", default="test", help="that --gallery chooses from (test)")
@@ -72,10 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         "--layer", type=number_or(MEAN), help="a number from 1, or mean (default: the model's)"
     )
     parser.add_argument("--head", type=number_or(MEAN), help="a number from 1, or mean (default)")
-    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
-    parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
-    parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_checkpoint(parser)
+    add_search(parser)
+    add_device(parser)
     parser.add_argument("--keep-end", action="store_true", help="a column for the source's </s>")
     return parser
 
@@ -227,23 +223,6 @@ def figure3(runs: Sequence[Run]) -> tuple[list[tuple[str, str]], str]:
         raise ValueError("these runs do not translate in the same direction")
     pairs = [pair[::-1] if True in directions else pair for pair in choice.FIGURE_3]
     return pairs, "figure 3 of Bahdanau et al. 2015, as translated there"
-
-
-def sentences(options: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Sources and targets; no targets where the model shall translate."""
-    sources, targets = list(options.source), list(options.target)
-    if options.sources:
-        sources += read_lines(options.sources)
-    if options.targets:
-        targets += read_lines(options.targets)
-    if not sources:
-        raise ValueError("which sentence? give --source or --sources")
-    if targets and len(targets) != len(sources):
-        raise ValueError(f"{len(targets)} targets do not fit {len(sources)} sources")
-    for number, source in enumerate(sources, 1):
-        if not normalise(source):
-            raise ValueError(f"source {number} is blank")
-    return sources, targets
 
 
 def described(run: Run, looked: Looked, options: argparse.Namespace) -> list[str]:

@@ -33,6 +33,7 @@ from evaluation.alignment_scores import DIAGONAL, Looked, Record, Row, both_ways
 from evaluation.gold import AlignedText
 from evaluation.tables import alignment_table, text_table
 from evaluation.worth import ATTENTION, EVIDENCE, difference, weighed, without_each
+from scripts.options import add_checkpoint, add_device
 
 ALL = "all"  # instead of a number: a row for each layer or head
 CHUNK = 100  # sentences whose attention is held at a time
@@ -113,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gold", type=Path, metavar="FILE", help="gold links instead")
     parser.add_argument("--text", type=Path, metavar="FILE", help="words: source ||| target")
     parser.add_argument("--one-based", action="store_true", help="links in --gold count from 1")
-    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_checkpoint(parser)
+    add_device(parser)
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="writes a list of records; rates are shares of 1"
     )

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from cli import command
 from decoding.run import Run
 from decoding.translator import Translation, Translator, search_with
+from scripts.options import add_device, add_search
 
 # Translated together are so many lines, or so much text if that is less, so that memory is bounded.
 CHUNK, CHUNK_BYTES = 2_000, 1 << 22
@@ -67,8 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         default=["best"],
         help="best, last, kept or files; several: averaged",
     )
-    parser.add_argument("--beam-size", type=int, default=5, help="1 is greedy (default: 5)")
-    parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
+    add_search(parser)
     parser.add_argument(
         "--n-best",
         type=int,
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="N lines each: score, tab, translation; -inf and nothing where fewer were found",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_device(parser)
     parser.add_argument(
         "--precision",
         default="fp32",

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from cli import command
-from data.corpus import normalise
-from data.text import read_lines, write_whole
+from data.text import write_whole
 from decoding.run import Run
 from decoding.translator import MAX_SOURCE_TOKENS, attentive, search_with
 from evaluation.alignment import words
 from evaluation.attention_page import LIMIT, Pair, Shown, attention_page, view
+from scripts.options import add_checkpoint, add_device, add_search, add_sentences, sentences
 
 MOST_SENTENCES = 200  # more would not fit, and each costs time
 
@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ValueError(f"--limit must be above 0 MB, not {options.limit:g}")
     search_with(options.beam_size, options.length_penalty)  # refuses what is impossible, early
     sources, targets = sentences(options)
+    if len(sources) > MOST_SENTENCES:
+        raise ValueError(f"{len(sources)} sentences: a page has at most {MOST_SENTENCES}")
     runs = [Run(folder) for folder in options.runs]
     output = options.output or runs[0].folder / "figures" / "attention.html"
     if output.is_dir():
@@ -48,41 +50,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m scripts.view_attention", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="one run folder or two")
-    parser.add_argument("--source", action="append", default=[], help="English sentence; repeat")
-    parser.add_argument("--target", action="append", default=[], help="its given French; repeat")
-    parser.add_argument("--sources", type=Path, metavar="FILE", help="source sentences, one a line")
-    parser.add_argument("--targets", type=Path, metavar="FILE", help="their targets, one a line")
+    add_sentences(parser)
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="page (default: RUN/figures/attention.html)"
     )
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"MB at most ({LIMIT:g})")
-    parser.add_argument("--checkpoint", default="best", help="best, last, kept or a file")
-    parser.add_argument(
-        "--beam-size", "--beam", type=int, default=5, help="1 is greedy (default: 5)"
-    )
-    parser.add_argument("--length-penalty", type=float, default=1.0, help="(default: 1)")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    add_checkpoint(parser)
+    add_search(parser)
+    add_device(parser)
     return parser
-
-
-def sentences(options: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Sources and targets, normalised; no targets where the models shall translate."""
-    given = {"source": options.source, "target": options.target}
-    for name, file in (("source", options.sources), ("target", options.targets)):
-        given[name] = [
-            normalise(line) for line in [*given[name], *(read_lines(file) if file else [])]
-        ]
-    sources, targets = given["source"], given["target"]
-    if not sources:
-        raise ValueError("which sentence? give --source or --sources")
-    if len(sources) > MOST_SENTENCES:
-        raise ValueError(f"{len(sources)} sentences: a page has at most {MOST_SENTENCES}")
-    if targets and len(targets) != len(sources):
-        raise ValueError(f"{len(targets)} targets do not fit {len(sources)} sources")
-    for name, texts in given.items():
-        if "" in texts:
-            raise ValueError(f"{name} {texts.index('') + 1} is blank")
-    return sources, targets
 
 
 def views(

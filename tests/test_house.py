@@ -67,10 +67,12 @@ def test_every_file_imports_only_what_its_room_may(path: Path) -> None:
     ours = {name.split(".")[0] for name in imports(path)} & rooms
     tour = str(path.relative_to(ROOT)).startswith(TOUR)
     also = ALSO.get(str(path.relative_to(ROOT)), set())
-    assert ours <= MAY_IMPORT[place] | also | ({"models", "scripts"} if tour else set())
+    shared = {"scripts"} if place == "scripts" else set()
+    assert ours <= MAY_IMPORT[place] | also | shared | ({"models"} if tour else set())
     if place == "scripts":
         others = {name for name in imports(path) if name.startswith("scripts")}
-        assert all(tour and name.startswith("scripts.tour.") for name in others)
+        may = ("scripts.options.", "scripts.tour.") if tour else ("scripts.options.",)
+        assert all(name.startswith(may) for name in others)
     if place == "models" and path.stem in PAPERS:
         others = {name.split(".")[1] for name in imports(path) if name.startswith("models.")}
         assert not others & PAPERS - {f"{path.stem}_fast"}
