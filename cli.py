@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import CompactHydraException, HydraException, InstantiationException
+from hydra.errors import CompactHydraException, HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -85,10 +85,6 @@ def command(main: Callable[..., None]) -> Callable[..., None]:
         except EXPECTED as error:
             if os.environ.get(TRACEBACK):
                 raise
-            if isinstance(error, InstantiationException) and error.__cause__:  # a constructor's
-                error = error.__cause__
-                if not isinstance(error, ValueError | OSError | TypeError | ImportError):
-                    raise
             fail(str(error) or type(error).__name__)
         except (MemoryError, RuntimeError) as error:
             wanting = ("allocate memory", "out of memory")  # of torch, on the CPU and on the GPU

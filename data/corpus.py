@@ -187,7 +187,7 @@ def clean(pairs: Iterable[Pair], max_words: int | None, dropped: Counter[str]) -
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(ABC):
-    """A corpus with its splits; built by Hydra from configs/data/NAME.yaml."""
+    """A corpus with its splits; its settings are those of configs/data/NAME.yaml."""
 
     source: str | None  # URL, archive or folder instead of the published place
     max_pairs: int | None  # the first N training pairs only

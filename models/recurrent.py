@@ -11,20 +11,41 @@ Hidden = tuple[Tensor, ...]  # (h,) of a GRU or (h, cell) of an LSTM
 BF16_LSTM = bool(torch.cpu.get_capabilities().get("avx512_bw"))  # as oneDNN asks
 
 
+def autocast_works(cell: str, device: torch.device) -> bool:
+    """Whether torch's layers of such cells may run under autocast to bfloat16.
+
+    An LSTM needs a processor for it. On a GPU, cuDNN's would be cast to float16, in which small
+    gradients vanish.
+    """
+    return device.type == "cpu" and (cell == "gru" or BF16_LSTM)
+
+
+class GRU(nn.GRU):
+    """torch's; in float32 where autocast does not do."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, hidden: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        if autocast_works("gru", x.device):
+            return super().forward(x, hidden)
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x.float(), None if hidden is None else hidden.float())
+
+
 class LSTM(nn.LSTM):
-    """torch's; under autocast in float32 on a processor that cannot compute it in bfloat16."""
+    """torch's; in float32 where autocast does not do."""
 
     def forward(  # type: ignore[override]
         self, x: Tensor, hidden: Hidden | None = None
     ) -> tuple[Tensor, Hidden]:
-        if BF16_LSTM or x.device.type != "cpu":
+        if autocast_works("lstm", x.device):
             return super().forward(x, hidden)
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             before = None if hidden is None else tuple(part.float() for part in hidden)
             return super().forward(x.float(), before)
 
 
-UNITS = {"gru": nn.GRU, "lstm": LSTM}
+UNITS = {"gru": GRU, "lstm": LSTM}
 
 
 def recurrent_layers(cell: str, inputs: int, hidden: int, layers: int, dropout: float) -> nn.Module:

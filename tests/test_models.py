@@ -262,18 +262,33 @@ def test_bahdanau_s_gates_are_those_of_torch_s_own_cells() -> None:
                 close(a, b)
 
 
-def test_where_the_processor_has_no_lstm_in_bfloat16_it_is_in_float32(monkeypatch) -> None:
-    monkeypatch.setattr(recurrent, "BF16_LSTM", False)
+def test_recurrent_layers_are_left_to_autocast_on_processors_that_can_and_on_no_gpu(
+    monkeypatch,
+) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    for able in (True, False):
+        monkeypatch.setattr(recurrent, "BF16_LSTM", able)
+        assert recurrent.autocast_works("gru", cpu)
+        assert recurrent.autocast_works("lstm", cpu) == able
+        assert not recurrent.autocast_works("gru", gpu) and not recurrent.autocast_works(
+            "lstm", gpu
+        )
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_where_autocast_does_not_do_recurrent_layers_are_in_float32(cell, monkeypatch) -> None:
+    monkeypatch.setattr(recurrent, "autocast_works", lambda cell, device: False)
     torch.manual_seed(4)
-    layers = recurrent.recurrent_layers("lstm", 6, 8, 2, 0.0)
-    x, hidden = torch.randn(3, 5, 6), (torch.randn(2, 3, 8), torch.randn(2, 3, 8))
+    layers = recurrent.recurrent_layers(cell, 6, 8, 2, 0.0)
+    x, h = torch.randn(3, 5, 6), torch.randn(2, 3, 8)
+    hidden = h if cell == "gru" else (h, torch.randn(2, 3, 8))
     found = []
     for enabled in (False, True):
         layers.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            outputs, (h, c) = layers(x, hidden)
+            outputs, after = layers(x, hidden)
         outputs.sum().backward()
-        found.append([outputs, h, c, *(p.grad for p in layers.parameters())])
+        found.append([outputs, *after, *(p.grad for p in layers.parameters())])
     for plain, under_autocast in zip(*found, strict=True):
         assert torch.equal(plain, under_autocast)
     layers(x.bfloat16())  # of what another layer gave in bfloat16

@@ -10,7 +10,7 @@ from training import muon
 from training.muon import Muon, orthogonal
 from training.optimizer import Together, hidden_matrices, optimizer_of
 
-ADAMW = {"_target_": "torch.optim.AdamW", "_partial_": True, "lr": 0.01, "weight_decay": 0.0}
+ADAMW = {"_target_": "torch.optim.AdamW", "lr": 0.01, "weight_decay": 0.0}
 
 
 class Model(nn.Module):
@@ -149,3 +149,21 @@ def test_the_state_comes_back_and_that_of_another_kind_is_refused():
 def test_a_rate_that_the_optimizer_refuses_is_said_with_its_key():
     with pytest.raises(ValueError, match=r"training\.optimizer: .*learning rate"):
         optimizer_of(ADAMW | {"lr": -1.0}, Model(), 0.02)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"amsgrad": "x", "fused": True},
+        {"betas": [0.9, 0.98, 0.99]},
+        {"capturable": True},
+        {"differentiable": True},
+    ],
+)
+def test_an_option_that_only_a_step_finds_wrong_is_said_before_the_first_update(options):
+    with pytest.raises(ValueError, match=r"^training\.optimizer: ."):
+        optimizer_of(ADAMW | options, Model())
+
+
+def test_settings_of_runs_that_name_the_optimizer_as_partial_are_read():
+    optimizer_of(ADAMW | {"_partial_": True}, Model())

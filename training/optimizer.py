@@ -18,9 +18,8 @@ def optimizer_of(
     Nothing else can be named: settings may come from a run folder that is anybody's.
     muon: the learning rate of Muon, which then has the hidden matrices; None: no Muon.
     """
-    options = {
-        key: value for key, value in settings.items() if key not in ("_target_", "_partial_")
-    }
+    not_options = ("_target_", "_partial_")  # the second only in runs of older versions
+    options = {key: value for key, value in settings.items() if key not in not_options}
     target = str(settings.get("_target_"))
     kind = getattr(torch.optim, target.removeprefix("torch.optim."), None)
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
@@ -30,7 +29,11 @@ def optimizer_of(
     rest = [parameter for parameter in model.parameters() if id(parameter) not in taken]
     try:
         optimizer = kind(rest, **options)
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        # some options are found wrong by a step alone: better now than once a run folder is there
+        probe = Parameter(torch.zeros(2, 2, device=rest[0].device))
+        probe.grad = torch.zeros_like(probe)
+        kind([probe], **options).step()
+    except (TypeError, ValueError, IndexError, RuntimeError, AssertionError) as error:
         raise ValueError(f"training.optimizer: {error}") from error
     if not matrices:
         return optimizer

@@ -123,7 +123,7 @@ class Validation:
 
     def _write_translations(self, hypotheses: Sequence[str], step: int) -> None:
         lines = ["| source | reference | hypothesis |", "|---|---|---|"]
-        for i in range(0, len(hypotheses), max(1, len(hypotheses) // SHOWN)):
+        for i in sorted({k * len(hypotheses) // SHOWN for k in range(SHOWN)}):
             cells = (self.dev.src[i], self.dev.tgt[i], hypotheses[i])
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         self.writer.add_text("valid/translations", "\n".join(lines), step)
