@@ -27,7 +27,7 @@ from training.optimizer import optimizer_of
 from training.schedule import schedule
 from training.signals import Stop, stop_signals
 from training.trainer import MAX_SKIPPED, Trainer
-from training.validation import negative_log_likelihood
+from training.validation import negative_log_likelihood, spread
 
 PAIRS = toy.pairs(120)
 SRC = learn([src for src, _ in PAIRS], type="word", size=100)
@@ -454,3 +454,8 @@ def test_a_few_sentences_can_be_learnt_by_heart(name: str, tmp_path: Path) -> No
         last = training.update()[0]
     assert last < 0.25 * first
     assert dataclasses.asdict(training.progress)["step"] == 150
+
+
+def test_eight_translations_of_the_whole_dev_set_are_written_out_or_all_of_fewer() -> None:
+    assert spread(300) == [0, 37, 75, 112, 150, 187, 225, 262]
+    assert [len(spread(count)) for count in (1, 5, 8, 15, 1014)] == [1, 5, 8, 8, 8]

@@ -21,7 +21,7 @@ from evaluation.bleu import bleu_by_length
 from evaluation.figures import alignment_figure
 from models.seq2seq import Seq2Seq
 
-SHOWN = 8  # translations written out at each validation
+SHOWN = 8  # translations written out at each validation, at most
 MAX_DRAWN = 200  # tokens of a sentence whose alignment is drawn
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Validation:
 
     def _write_translations(self, hypotheses: Sequence[str], step: int) -> None:
         lines = ["| source | reference | hypothesis |", "|---|---|---|"]
-        for i in sorted({k * len(hypotheses) // SHOWN for k in range(SHOWN)}):
+        for i in spread(len(hypotheses)):
             cells = (self.dev.src[i], self.dev.tgt[i], hypotheses[i])
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         self.writer.add_text("valid/translations", "\n".join(lines), step)
@@ -176,3 +176,8 @@ def write_hyperparameters(writer: SummaryWriter, settings: dict) -> None:
     plain = {k: v if isinstance(v, bool | int | float) else str(v) for k, v in flat.items()}
     _, start, _ = hparams(plain, {})
     writer.file_writer.add_summary(start)
+
+
+def spread(count: int) -> list[int]:
+    """Which of so many sentences are written out: SHOWN of them, from the whole of the dev set."""
+    return sorted({k * count // SHOWN for k in range(SHOWN)})
