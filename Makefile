@@ -14,7 +14,7 @@ BUDGET ?= 1
 
 help:
 	@echo "make demo         trains, evaluates and compares three models (10 to 20 minutes)"
-	@echo "make reproduce    the paper's figure 2 on the Bible: six models, hours (BUDGET=0.1: a tenth)"
+	@echo "make reproduce    the paper's figure 2 on the Bible: six models, about three hours (BUDGET=0.1: a tenth)"
 	@echo "make test         runs the tests"
 	@echo "make test-long    kills, hostile input and an hour of training: over an hour"
 	@echo "make lint         checks style and formatting"

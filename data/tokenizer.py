@@ -196,10 +196,10 @@ def learn_cached(*texts: Sequence[str] | TextFile, type: str, size: int, cache: 
     settings = [VERSION, type, size, MAX_LINE_BYTES, MAX_SENTENCES]
     key = hashlib.sha256(repr([*settings, *map(digest_of, texts)]).encode())
     path = cache / f"{key.hexdigest()[:32]}.model"
-    said: notes.Said = []
     if path.is_file():
         notes.say(notes.read(path.with_suffix(".json")))
         return Tokenizer.load(path)
+    said: notes.Said = []
     with notes.Listener(said):
         tokenizer = learn(*texts, type=type, size=size)
     try:

@@ -1,5 +1,7 @@
 """What the recurrent papers share: gated units, reading direction, the deep output layer."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,29 +22,26 @@ def autocast_works(cell: str, device: torch.device) -> bool:
     return device.type == "cpu" and (cell == "gru" or BF16_LSTM)
 
 
-class GRU(nn.GRU):
-    """torch's; in float32 where autocast does not do."""
+class _InFloat32(nn.RNNBase):
+    """Layers that leave autocast where it does not do for them."""
 
-    def forward(  # type: ignore[override]
-        self, x: Tensor, hidden: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        if autocast_works("gru", x.device):
+    def forward(self, x: Tensor, hidden: Any = None) -> tuple[Tensor, Any]:
+        if autocast_works(self.mode.lower(), x.device):
             return super().forward(x, hidden)
+        if hidden is not None:
+            hidden = (
+                hidden.float() if isinstance(hidden, Tensor) else tuple(h.float() for h in hidden)
+            )
         with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x.float(), None if hidden is None else hidden.float())
+            return super().forward(x.float(), hidden)
 
 
-class LSTM(nn.LSTM):
-    """torch's; in float32 where autocast does not do."""
+class GRU(_InFloat32, nn.GRU):
+    """torch's, but for where it is in float32."""
 
-    def forward(  # type: ignore[override]
-        self, x: Tensor, hidden: Hidden | None = None
-    ) -> tuple[Tensor, Hidden]:
-        if autocast_works("lstm", x.device):
-            return super().forward(x, hidden)
-        with torch.autocast(x.device.type, enabled=False):
-            before = None if hidden is None else tuple(part.float() for part in hidden)
-            return super().forward(x.float(), before)
+
+class LSTM(_InFloat32, nn.LSTM):
+    """torch's, but for where it is in float32."""
 
 
 UNITS = {"gru": GRU, "lstm": LSTM}

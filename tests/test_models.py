@@ -268,11 +268,8 @@ def test_recurrent_layers_are_left_to_autocast_on_processors_that_can_and_on_no_
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     for able in (True, False):
         monkeypatch.setattr(recurrent, "BF16_LSTM", able)
-        assert recurrent.autocast_works("gru", cpu)
-        assert recurrent.autocast_works("lstm", cpu) == able
-        assert not recurrent.autocast_works("gru", gpu) and not recurrent.autocast_works(
-            "lstm", gpu
-        )
+        assert [recurrent.autocast_works(cell, cpu) for cell in ("gru", "lstm")] == [True, able]
+        assert not any(recurrent.autocast_works(cell, gpu) for cell in ("gru", "lstm"))
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
