@@ -14,6 +14,7 @@ figure 3 of Bahdanau et al. 2015. Runs stand side by side, made to produce the s
 """
 
 import argparse
+import logging
 import math
 import re
 import unicodedata
@@ -40,6 +41,8 @@ from evaluation.alignment import (
 from evaluation.figures import alignment_figure, save
 from evaluation.gallery import MAX_PANELS, Panel, gallery_figure
 from scripts.options import add_checkpoint, add_device, add_search, add_sentences, sentences
+
+log = logging.getLogger(__name__)
 
 
 @command
@@ -207,6 +210,12 @@ def chosen(
         print(
             f"line {number + 1}, chrF {chrf[number]:.0f}, {crossing[number]} crossing: "
             f"{sources[number]}"
+        )
+    if not any(crossing.values()):
+        log.warning(
+            "in none of the %d sentences to choose from do words change places, going by the links"
+            " on which all models agree: the best translated are drawn",
+            len(chrf),
         )
     least = math.floor(min(chrf.values()))
     what = (

@@ -361,6 +361,13 @@ def test_a_split_without_a_readable_sentence_is_refused(tmp_path, pages, capsys)
     assert "test has no sentence of 6 to 16 words" in failure([run, "--gallery"], capsys)
 
 
+@pytest.mark.parametrize("texts, warned", [(TEXTS[:1], True), (TEXTS[:2], False)])
+def test_where_nothing_changes_places_a_line_says_so(tmp_path, pages, texts, warned, caplog):
+    plot_alignments.main([str(evaluated(tmp_path / "a", texts=texts)), "--gallery"])
+    assert ("in none of the 1 sentences to choose from" in caplog.text) == warned
+    assert len(pages[0].panels) == len(texts)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
